@@ -1,1 +1,1 @@
-"""Where tasks run: isolation by what the machine has, behind one interface."""
+"""Sandboxes, where tasks run: isolation by the means that the machine has, behind one interface."""

@@ -1,8 +1,8 @@
-"""How much disk a run takes, looked at while it runs.
+"""How much disk a run takes, measured while it runs.
 
-Counted are the entries of its work directory and the deleted files that it still holds open. What hides from both
-(a deleted file that is only mapped, or under way between two of its processes) ends at the machine's own spare
-space: a run on a filesystem that has less than that left is ended.
+It counts the entries of its work directory and the deleted files that it still holds open. A run can hide a deleted
+file that is only mapped, or being passed between two of its processes. The machine's spare space bounds that: a run on
+a filesystem that has less than that left is ended.
 """
 
 import os
@@ -21,33 +21,33 @@ FEW = 100
 
 
 def too_much_disk(work: Path, pids: list[int], limits: RunLimits) -> bool:
-    """Whether a run has more than it may, or the machine has too little left for anybody."""
+    """Whether a run takes more than it may, or too little is left on the machine."""
     free = os.statvfs(work)
     if free.f_bavail * free.f_frsize < SPARE_BYTES:
         return True
-    seen = _tree_bytes(work, limits)
-    return seen is None or seen + _deleted_bytes(work, pids) > limits.disk_bytes
+    used_bytes = _tree_bytes(work, limits)
+    return used_bytes is None or used_bytes + _deleted_bytes(work, pids) > limits.disk_bytes
 
 
 def surely_little_disk(work: Path, limits: RunLimits) -> bool:
-    """Whether a look at no more than a few entries shows that an ended run took no more than it may."""
+    """Whether a look at a few entries shows that an ended run took no more than it may."""
     return not too_much_disk(work, [], replace(limits, work_entries=min(FEW, limits.work_entries)))
 
 
 def _tree_bytes(work: Path, limits: RunLimits) -> int | None:
-    """Bytes on disk below a directory; None once there are too many entries, or too deep.
+    """Bytes on disk below a directory; None once there are too many entries, or they are too deep.
 
-    The task may swap a directory for a link while we look: then it is charged for what is not its own.
+    The task may replace a directory by a link while we look. Then files that are not its own count against it.
     """
     waiting, count, total = deque([(work, 0)]), 0, 0
     while waiting:
-        place, depth = waiting.popleft()
+        directory, depth = waiting.popleft()
         try:
-            entries = list(islice(os.scandir(place), limits.work_entries - count + 1))
+            entries = list(islice(os.scandir(directory), limits.work_entries - count + 1))
             total += sum(_entry_bytes(entry) for entry in entries)
         except (FileNotFoundError, NotADirectoryError):
             continue
-        except OSError:  # closed to us, or its path is too long: whatever is in there cannot be counted
+        except OSError:  # closed to us, or its path is too long: its entries cannot be counted
             return None
         count += len(entries)
         if count > limits.work_entries or depth > DEPTH_MAX:
@@ -70,7 +70,7 @@ def _deleted_bytes(work: Path, pids: list[int]) -> int:
         with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
             for descriptor in os.scandir(f"/proc/{pid}/fd"):
                 with suppress(OSError):
-                    found = os.stat(descriptor.path)
-                    if found.st_dev == device and found.st_nlink == 0 and stat.S_ISREG(found.st_mode):
-                        sizes[found.st_ino] = found.st_blocks * 512
+                    status = os.stat(descriptor.path)
+                    if status.st_dev == device and status.st_nlink == 0 and stat.S_ISREG(status.st_mode):
+                        sizes[status.st_ino] = status.st_blocks * 512
     return sum(sizes.values())

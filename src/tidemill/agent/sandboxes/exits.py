@@ -1,7 +1,7 @@
-"""How a process ended that is not our child, from the kernel itself, through a descriptor taken while it lived.
+"""Asks the kernel how a process ended that is not our child, through a descriptor taken while it lived.
 
-A sandbox's own word is a shell's: 137 may be a signal or a number that the program chose. Kernels before 6.15 do not
-tell; then the shell's word stands.
+A sandbox reports an exit code like a shell's: 137 may be a signal or a number that the program chose. Kernels before
+6.15 do not tell more; then the exit code stands.
 """
 
 import fcntl
@@ -14,24 +14,24 @@ _INFO = struct.Struct("=QQ11Ii")
 _ASK = 3 << 30 | _INFO.size << 16 | 0xFF << 8 | 11
 _EXITED = 1 << 3
 _SECOND = "\t2\nNSpgid:"
-"""How the line of a process's numbers ends, the innermost last, and the next begins."""
+"""The end of the line with a process's numbers, the innermost last, and the beginning of the next line."""
 
 
 def wait_status(descriptor: int) -> int | None:
-    """What its parent learnt by waiting for it; None while it runs, or where the kernel does not tell."""
-    asked = bytearray(_INFO.pack(_EXITED, *[0] * 13))
+    """The status that its parent got by waiting; None while it runs, or if the kernel does not tell."""
+    buffer = bytearray(_INFO.pack(_EXITED, *[0] * 13))
     try:
-        fcntl.ioctl(descriptor, _ASK, asked)
+        fcntl.ioctl(descriptor, _ASK, buffer)
     except OSError:
         return None
-    told, *_, status = _INFO.unpack(asked)
-    return status if told & _EXITED else None
+    mask, *_, status = _INFO.unpack(buffer)
+    return status if mask & _EXITED else None
 
 
 def second_process(first: int) -> int | None:
-    """A descriptor of the process that the first of a namespace started; None when it is not there now.
+    """A descriptor of the process that a namespace's first process started; None if there is none now.
 
-    It has the number two in there. Others below the first were started by the program, and outlived it.
+    It has the number two in its namespace. The first's other children were started by the program, and outlived it.
     """
     with suppress(OSError):
         for child in Path(f"/proc/{first}/task/{first}/children").read_text().split():

@@ -1,7 +1,7 @@
-"""How much memory of the GPUs some processes take, as NVIDIA's driver counts it.
+"""How much GPU memory some processes take, as NVIDIA's driver counts it.
 
-No driver holds a program to an amount, so it is watched: a run that takes more than it may is ended at the next look.
-Other makers' drivers are not asked: there it is said that this memory is not watched.
+No driver limits a program's memory, so it is watched: a run that takes more than it may is ended at the next look.
+Other makers' drivers are not asked; on their machines the sandbox says that it does not enforce this.
 """
 
 from collections.abc import Collection
@@ -14,29 +14,31 @@ FAILURES = (pynvml.NVMLError, pynvml.NVMLLibraryMismatchError)
 
 
 class GpuMemory:
-    """Use `watched_gpu_memory`. Begun once and kept: beginning takes longer than looking."""
+    """Use `watched_gpu_memory`. NVML is started once and kept: starting takes longer than looking."""
 
     def used_bytes(self, pids: Collection[int]) -> int:
-        """Of all devices together. A device that does not answer counts nothing."""
-        wanted, total = set(pids), 0
+        """The memory on all devices together. A device that does not answer counts as 0."""
+        wanted_pids, total = set(pids), 0
         for index in range(pynvml.nvmlDeviceGetCount()):
             with suppress(*FAILURES):
                 device = pynvml.nvmlDeviceGetHandleByIndex(index)
-                total += sum(int(one.usedGpuMemory or 0) for one in _programs(device) if one.pid in wanted)
+                total += sum(
+                    int(process.usedGpuMemory or 0) for process in _processes(device) if process.pid in wanted_pids
+                )
         return total
 
 
 def watched_gpu_memory() -> GpuMemory | None:
-    """The watch, or None where there is no NVIDIA driver that tells which program takes how much."""
+    """The watch; None if there is no NVIDIA driver that tells how much each process takes."""
     try:
         pynvml.nvmlInit()
         for index in range(pynvml.nvmlDeviceGetCount()):
-            _programs(pynvml.nvmlDeviceGetHandleByIndex(index))
+            _processes(pynvml.nvmlDeviceGetHandleByIndex(index))
     except FAILURES:
         return None
     return GpuMemory()
 
 
-def _programs(device: Any) -> list[Any]:
+def _processes(device: Any) -> list[Any]:
     computing = pynvml.nvmlDeviceGetComputeRunningProcesses(device)
     return [*computing, *pynvml.nvmlDeviceGetGraphicsRunningProcesses(device)]

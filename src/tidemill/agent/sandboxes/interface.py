@@ -1,7 +1,7 @@
 """What every sandbox does. A run leaves nothing behind, however it ends: no process, mount, control group or file.
 
-Its last process has ended before `run` answers; the rest is removed while the next run may already begin, and is gone
-once `settled` answers.
+Its last process has ended before `run` returns. The rest is removed while the next run may already begin, and is gone
+once `settled` returns.
 """
 
 from abc import abstractmethod
@@ -32,9 +32,9 @@ async def nothing(work: Path) -> None:
 
 @dataclass(frozen=True)
 class RunListener:
-    """Whom a run tells: `heard` as it prints, `prepared` before it starts, `collected` after its last process ended.
+    """What a run calls: `heard` as it prints, `prepared` before it starts, `collected` after its last process ended.
 
-    The last two get the work directory. What is in it afterwards was made by the task: see `outputs.py`.
+    The last two get the work directory. In `collected` its content was made by the task: see `outputs.py`.
     """
 
     heard: Callable[[OutputStream, bytes], None]
@@ -45,11 +45,11 @@ class RunListener:
 class Sandbox(Protocol):
     enforced: Enforcement
     description: str
-    """Which program it is, its version and its place, for the machine's owner."""
+    """Which program it is, its version and its path, for the machine's owner."""
 
     @abstractmethod
-    async def run(self, order: RunSpecification, told: RunListener) -> RunOutcome:
-        """Run to the end. Cancelling the caller ends the run at once, too."""
+    async def run(self, specification: RunSpecification, listener: RunListener) -> RunOutcome:
+        """Run to the end. Cancelling the caller ends the run at once."""
 
     @abstractmethod
     def cancel(self, name: str) -> bool:
@@ -61,4 +61,4 @@ class Sandbox(Protocol):
 
     @abstractmethod
     def close(self) -> None:
-        """Let another process use the sandbox's place."""
+        """Let another process use the sandbox's directory."""

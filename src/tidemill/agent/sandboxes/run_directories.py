@@ -1,8 +1,8 @@
-"""A run's directory, made so that whatever is begun for a run can be found again, and removed with all of it.
+"""A run's directory, which lists all that is started for the run, so that it can be found again and removed.
 
 The names of its control groups are written down before they are made. After a kill -9 of the agent the kernel ends
-the run's processes; one that was just being started, before it was bound to the agent, waits at its gate and is found
-by its command line. Where there are control groups, whatever is in them is ended as well.
+the run's processes. One that was being started, and was not bound to the agent yet, waits at its gate and is found by
+its command line. All processes in the run's control groups are ended as well.
 """
 
 import os
@@ -16,14 +16,14 @@ from tidemill.agent.sandboxes.outputs import remove_tree
 
 GROUPS_FILE = "groups"
 AHEAD = ".ahead-"
-"""Directories that wait for a run begin so; no run's name does."""
+"""The prefix of directories that wait for a run; no run's name has it."""
 STAGE = ".stage"
-"""Where a run's inputs are mounted, and a bubblewrap of ours, each run's in a mount namespace of its own: outside it is
-empty for ever."""
+"""Where a run's inputs, and the bundled bubblewrap, are mounted. Each run mounts in its own mount namespace, so outside
+the directory stays empty."""
 PATIENCE_S = 5.0
 QUIET_LOOKS = 3
 STAGE_WORDS = 24
-"""Bubblewrap's name and the directory are among the first words, before any of the task's."""
+"""Bubblewrap's name and the directory are among these first words of a command line, before any of the task's."""
 
 
 def make_room(room: Path, user: int | None, groups: list[Path]) -> Path:
@@ -40,27 +40,27 @@ def make_room(room: Path, user: int | None, groups: list[Path]) -> Path:
 
 
 def remove_room(room: Path) -> None:
-    """Remove a run's control groups, with whatever is in them, then its directory."""
+    """Remove a run's control groups, with the processes in them, then its directory."""
     with suppress(FileNotFoundError):
         for line in (room / GROUPS_FILE).read_text().splitlines():
             _remove_group_patiently(Path(line))
     remove_tree(room)
 
 
-def sweep(place: Path, program: str) -> int:
-    """End and remove every run in a place. The caller holds the place's lock, so none of them is anybody's."""
-    rooms = [room for room in place.iterdir() if room.is_dir() and not room.is_symlink() and room.name != STAGE]
-    end_strays(place, program)
+def sweep(directory: Path, program: str) -> int:
+    """End and remove every run in a directory. The caller holds the directory's lock, so nobody uses any of them."""
+    rooms = [room for room in directory.iterdir() if room.is_dir() and not room.is_symlink() and room.name != STAGE]
+    end_strays(directory, program)
     for room in rooms:
         remove_room(room)
     return len(rooms)
 
 
-def end_strays(place: Path, program: str) -> None:
-    """End every process that was started for a directory in this place, until several looks in a row find none."""
+def end_strays(directory: Path, program: str) -> None:
+    """End every process that was started for a run below this directory, until several looks in a row find none."""
     until, quiet = time.monotonic() + PATIENCE_S, 0
     while quiet < QUIET_LOOKS and time.monotonic() < until:
-        strays, changing = _started_for(place, os.fsencode(program))
+        strays, changing = _started_for(directory, os.fsencode(program))
         for pid in strays:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -69,27 +69,27 @@ def end_strays(place: Path, program: str) -> None:
 
 
 def _remove_group_patiently(group: Path) -> None:
-    """A name that is not of our making is left alone."""
+    """Remove a group, and wait for its dying processes. A group without our prefix is left alone."""
     until = time.monotonic() + PATIENCE_S
     while group.name.startswith(PREFIX) and not remove_group(group) and time.monotonic() < until:
         time.sleep(0.005)
 
 
-def _started_for(place: Path, program: bytes) -> tuple[list[int], bool]:
-    """Processes, bubblewrap or about to be, that were given a directory in this place.
+def _started_for(directory: Path, program: bytes) -> tuple[list[int], bool]:
+    """Processes that are bubblewrap, or about to be, and were given a path below this directory.
 
-    An earlier agent may have used another bubblewrap, so the place of the program does not matter.
-    Also whether one is just becoming another program, when it has no words: it may be ours. Nor have the kernel's own
-    and the dead any, but those are no program either.
+    An earlier agent may have used another bubblewrap, so the program's path does not matter. Also whether some process
+    is just becoming another program: then it has no command line, and may be ours. The kernel's own processes and dead
+    ones have none either, but they have no program.
     """
-    found, changing = [], False
-    below = os.fsencode(place) + b"/"
+    pids, changing = [], False
+    below = os.fsencode(directory) + b"/"
     for name in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):
             words = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")[:STAGE_WORDS]
             is_program = any(word == program or word.endswith(b"/" + program) for word in words)
             if is_program and any(word.startswith(below) for word in words):
-                found.append(int(name))
+                pids.append(int(name))
             elif words == [b""]:
                 changing |= bool(os.readlink(f"/proc/{name}/exe"))
-    return found, changing
+    return pids, changing

@@ -1,8 +1,8 @@
-"""One run from its start to its end, whatever it runs in: its words passed on, its end decided and enforced.
+"""One run from its start to its end, in any sandbox: passes its output on, and decides and enforces its end.
 
 The first of these decides: the program ends, the deadline passes, it is stopped from outside, or the watch finds that
-it took more than it may. A deadline and a cancellation ask first and insist after a moment; everything else ends at
-once.
+it took more than it may. After a deadline or a cancellation the program is asked to end and killed a moment later;
+otherwise it is killed at once.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ POLITE = (RunEnding.DEADLINE, RunEnding.CANCELLED)
 
 
 class RunProcesses(Protocol):
-    """What a sandbox knows of the processes of a run. `exited` is done when the program has ended."""
+    """The processes of a run, as its sandbox knows them. `exited` is done when the program has ended."""
 
     exited: asyncio.Future[Any]
 
@@ -33,27 +33,29 @@ class RunProcesses(Protocol):
 
     @abstractmethod
     async def end(self, ending: RunEnding) -> None:
-        """Make sure that all of it has ended, and that everything it printed was heard."""
+        """End all processes, and wait until all output has been heard."""
 
     @abstractmethod
     def outcome(self, ending: RunEnding) -> RunOutcome:
-        """How the program ended, for this reason."""
+        """The outcome of a program that ended for this reason."""
 
 
 class RunLife:
-    """What is decided about one run, before and while its processes are there."""
+    """Decides about one run, before and while it has processes."""
 
-    def __init__(self, order: RunSpecification, told: RunListener, gpu_memory: GpuMemory | None = None) -> None:
-        self.specification, self.listener, self._gpu_memory = order, told, gpu_memory
+    def __init__(
+        self, specification: RunSpecification, listener: RunListener, gpu_memory: GpuMemory | None = None
+    ) -> None:
+        self.specification, self.listener, self._gpu_memory = specification, listener, gpu_memory
         self._stopped: asyncio.Future[RunEnding] = asyncio.get_running_loop().create_future()
         self._printed_bytes = 0
 
     def stop(self, ending: RunEnding) -> None:
-        """End it for this reason, unless there was one before."""
+        """End the run for this reason, unless it already has one."""
         if not self._stopped.done():
             self._stopped.set_result(ending)
 
-    async def last(self, work: Path, running: RunProcesses) -> RunOutcome:
+    async def until_end(self, work: Path, running: RunProcesses) -> RunOutcome:
         """Wait for the end of a running program, or bring it about."""
         watching = asyncio.create_task(self._watch(work, running))
         try:
@@ -64,7 +66,7 @@ class RunLife:
         return running.outcome(await self._second_look(ending, work, running))
 
     def hear(self, stream: OutputStream, chunk: bytes) -> None:
-        """Pass on what may still be printed; the rest is dropped."""
+        """Pass output on, up to the limit; drop the rest."""
         room = self.specification.limits.output_bytes - self._printed_bytes
         self._printed_bytes += len(chunk)
         if len(chunk) > room:
@@ -73,7 +75,7 @@ class RunLife:
             self.listener.heard(stream, chunk[:room])
 
     async def _reason(self, exited: asyncio.Future[Any]) -> RunEnding:
-        """Why it ends: by itself, or what was found first."""
+        """Why the run ends: by itself, or for the first reason found."""
         either: set[asyncio.Future[Any]] = {exited, self._stopped}
         await asyncio.wait(either, timeout=self.specification.limits.seconds, return_when=asyncio.FIRST_COMPLETED)
         if self._stopped.done():
@@ -83,8 +85,8 @@ class RunLife:
     async def _watch(self, work: Path, running: RunProcesses) -> None:
         while True:
             await asyncio.sleep(WATCH_S)
-            if found := await asyncio.to_thread(self._too_much, work, running):
-                self.stop(found)
+            if ending := await asyncio.to_thread(self._too_much, work, running):
+                self.stop(ending)
 
     def _too_much(self, work: Path, running: RunProcesses) -> RunEnding | None:
         limits, pids = self.specification.limits, running.processes()
@@ -96,13 +98,15 @@ class RunLife:
         return RunEnding.DISK if too_much_disk(work, pids, limits) else None
 
     async def _second_look(self, ending: RunEnding, work: Path, running: RunProcesses) -> RunEnding:
-        """A program that ended by itself may have been quicker than the watch."""
+        """Check again: a program that ended by itself may have been quicker than the watch."""
         if ending is not RunEnding.DONE:
             return ending
         if self._stopped.done():
             return self._stopped.result()
         if running.ran_out_of_memory():
             return RunEnding.MEMORY
-        if surely_little_disk(work, self.specification.limits):  # most runs leave little, and a thread takes its time
+        if surely_little_disk(
+            work, self.specification.limits
+        ):  # most runs leave little, which is quicker to see than a thread is to start
             return ending
         return RunEnding.DISK if await asyncio.to_thread(too_much_disk, work, [], self.specification.limits) else ending

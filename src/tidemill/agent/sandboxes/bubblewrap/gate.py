@@ -1,6 +1,6 @@
 """A bubblewrap process that waits at the gate: its namespaces are made, its program is not started yet.
 
-All that it will ever start inherits the control groups and limits of its seat. Its options travel in a file without a
+Everything that it starts inherits the control groups and limits of its seat. Its options are passed in a file without a
 name, so that neither the machine's other users nor a library loader outside see the task's environment.
 """
 
@@ -22,7 +22,7 @@ from tidemill.core.jobs.sandboxes import RunLimits, RunSpecification
 
 @dataclass(frozen=True)
 class ProcessAtGate:
-    """`status` tells the first process's number and at last its exit code; a byte into `gate` lets it go on."""
+    """`status` tells the first process's pid, and in the end its exit code; a byte into `gate` lets it go on."""
 
     seat: Seat
     status: int
@@ -32,13 +32,15 @@ class ProcessAtGate:
 
 
 def start(
-    order: RunSpecification, seat: Seat, program: Reached, options: Sequence[str], calls: bytes | None
+    specification: RunSpecification, seat: Seat, program: Reached, options: Sequence[str], calls: bytes | None
 ) -> ProcessAtGate:
-    """Start and hold. `calls` is the filter of system calls."""
-    with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
-        (output, output_end), (errors, errors_end), (status, status_end) = (_pipe(ours, theirs) for _ in range(3))
+    """Start the process and hold it at the gate. `calls` is the filter of system calls."""
+    with contextlib.ExitStack() as agent_ends, contextlib.ExitStack() as child_ends:
+        (output, output_end), (errors, errors_end), (status, status_end) = (
+            _pipe(agent_ends, child_ends) for _ in range(3)
+        )
         gate = _gate()
-        ours.callback(os.close, gate)
+        agent_ends.callback(os.close, gate)
         passed = [
             "--json-status-fd",
             str(STATUS),
@@ -46,20 +48,25 @@ def start(
             str(GATE),
             *(["--seccomp", str(CALLS)] if calls else []),
         ]
-        written = _nameless("".join(f"{option}\0" for option in [*options, *passed]).encode(), theirs)
-        descriptors = [output_end, errors_end, status_end, gate, written]
-        descriptors += [_nameless(calls, theirs)] if calls else []
+        options_file = _nameless_file("".join(f"{option}\0" for option in [*options, *passed]).encode(), child_ends)
+        descriptors = [output_end, errors_end, status_end, gate, options_file]
+        descriptors += [_nameless_file(calls, child_ends)] if calls else []
         front = [program.path, "--bind", str(seat.work), view.WORK, "--args", str(OPTIONS)]
-        mounts = {**view.staged(order), **program.mounts} if seat.user is not None else {}
-        seat.launch([*front, "--", *order.command.arguments], _resources(order.limits, seat.user), mounts, descriptors)
-        ours.pop_all()
+        mounts = {**view.staged(specification), **program.mounts} if seat.user is not None else {}
+        seat.launch(
+            [*front, "--", *specification.command.arguments],
+            _resources(specification.limits, seat.user),
+            mounts,
+            descriptors,
+        )
+        agent_ends.pop_all()
         return ProcessAtGate(seat, status, gate, output, errors)
 
 
 def _resources(limits: RunLimits, user: int | None) -> dict[str, int]:
     """Resource limits, soft and hard alike, so that none can be raised.
 
-    A user of the run's own has no other processes, so that they can be counted from here.
+    The number of processes is limited here only for a user of the run's own, who has no other processes.
     """
     return {
         **({} if user is None else {"NPROC": limits.pids + SUPERVISORS}),
@@ -70,24 +77,24 @@ def _resources(limits: RunLimits, user: int | None) -> dict[str, int]:
 
 
 def limit_processes(pid: int, limits: RunLimits) -> None:
-    """Where the user has other processes as well, only those in the new namespace are to count: so from inside it."""
+    """Limit a user who has other processes as well. Set from inside the new namespace, only those inside count."""
     resource.prlimit(pid, resource.RLIMIT_NPROC, (limits.pids + 1, limits.pids + 1))
 
 
 def prefer_for_oom_kill(pid: int) -> None:
-    """When the machine itself runs out of memory, a task goes first. The kernel may not let us say so."""
+    """Make the kernel kill a task first when the machine runs out of memory. The kernel may not allow us this."""
     with contextlib.suppress(PermissionError, FileNotFoundError):
         Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
 
 
 def descendants(pid: int) -> list[int]:
-    """All processes below one. In a process namespace none gets away from below its first."""
-    found = [pid]
-    for parent in found:
+    """All processes below one. In a process namespace none can leave its first process."""
+    pids = [pid]
+    for parent in pids:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             for thread in os.listdir(f"/proc/{parent}/task"):
-                found += map(int, Path(f"/proc/{parent}/task/{thread}/children").read_text().split())
-    return found[1:]
+                pids += map(int, Path(f"/proc/{parent}/task/{thread}/children").read_text().split())
+    return pids[1:]
 
 
 def terminate(pid: int) -> None:
@@ -98,7 +105,7 @@ def terminate(pid: int) -> None:
 
 
 def _gate() -> int:
-    """A pipe with both ends in one descriptor: whoever waits at it sees no end, and so never goes on, if we die."""
+    """A pipe with both ends in one descriptor. If we die, the process waiting at it sees no end and never goes on."""
     reading, writing = os.pipe()
     try:
         return os.open(f"/proc/self/fd/{reading}", os.O_RDWR | os.O_CLOEXEC)
@@ -107,16 +114,16 @@ def _gate() -> int:
         os.close(writing)
 
 
-def _nameless(content: bytes, theirs: contextlib.ExitStack) -> int:
+def _nameless_file(content: bytes, child_ends: contextlib.ExitStack) -> int:
     descriptor = os.memfd_create("sandbox")
-    theirs.callback(os.close, descriptor)
+    child_ends.callback(os.close, descriptor)
     os.write(descriptor, content)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 
 
-def _pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
+def _pipe(agent_ends: contextlib.ExitStack, child_ends: contextlib.ExitStack) -> tuple[int, int]:
     reading, writing = os.pipe()
-    ours.callback(os.close, reading)
-    theirs.callback(os.close, writing)
+    agent_ends.callback(os.close, reading)
+    child_ends.callback(os.close, writing)
     return reading, writing

@@ -1,13 +1,12 @@
-"""A small program beside the agent that starts runs: each from a process which waits, limited already, for its order.
+"""A small program beside the agent that starts runs. Each starts from a process that waits for a command in its limits.
 
-Such a process is a seat. It is forked when the agent asks for one, moves itself into its control groups, says that it
-is ready, and becomes bubblewrap when its order comes. Forking from here is cheap because this program has nothing in
-it, and a seat that is already in its groups saves a run the milliseconds in which the kernel moves a process.
+Such a process is a seat. The launcher forks it when the agent asks for one. The seat moves itself into its control
+groups, says that it is ready, and becomes bubblewrap when its command comes. Forking from here is cheap because this
+program is small, and a seat that is already in its groups saves a run the milliseconds of moving a process.
 
-It imports the standard library alone, and it ends when the agent does, with its seats and what became of them, and
-removes their control groups: the agent's place may be gone by then, and nobody else would know of them. Signals that
-mean the agent, and come to all of its processes, do not end it before. It is started with the words that the sweep
-looks for.
+The launcher imports the standard library alone. It ends with the agent, ends its seats and what they became, and
+removes their control groups: the agent's directory may be gone by then, and nobody else would know of them. Signals to
+the agent that reach all of its processes do not end it earlier. Its command line has the words that a sweep seeks.
 """
 
 import contextlib
@@ -27,12 +26,12 @@ from typing import Any, NoReturn
 CONTROL = 0
 MESSAGE_BYTES = 16384
 OUTPUT, ERRORS, STATUS, GATE, OPTIONS, CALLS, AFTER = 1, 2, 3, 4, 5, 6, 7
-"""Where bubblewrap finds its descriptors."""
+"""The numbers of bubblewrap's descriptors."""
 HIGH = 100
 FOR_THE_AGENT = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 LEAVING_TRIES = 300
 _groups: set[str] = set()
-"""Of the seats that were asked for, as far as they are still there."""
+"""The control groups of all seats that still exist."""
 _NEW_MOUNTS = 0x00020000
 _BIND, _RECURSIVE, _PRIVATE = 4096, 16384, 1 << 18
 _INERT = 2 | 4 | 8
@@ -40,14 +39,14 @@ _INERT = 2 | 4 | 8
 
 
 def main() -> None:
-    """Fork a seat for each request; tell how each child ended."""
-    gc.disable()  # a collection would touch, and so copy, memory that every seat shares
+    """Fork a seat for each message; tell how each child ended."""
+    gc.disable()  # a collection would touch, and so copy, memory that all seats share
     gc.freeze()
     control = socket.socket(fileno=CONTROL)
     woken, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(waker)
     for number in (signal.SIGCHLD, *FOR_THE_AGENT):
-        signal.signal(number, lambda *_: None)  # unlike ignoring it, this ends where a seat becomes bubblewrap
+        signal.signal(number, lambda *_: None)  # unlike ignoring it, bubblewrap does not inherit this
     watched = select.poll()
     for descriptor in (control.fileno(), woken):
         watched.register(descriptor, select.POLLIN)
@@ -67,14 +66,14 @@ def _serve(control: socket.socket) -> None:
     groups = json.loads(message)
     if os.fork() == 0:
         control.detach()
-        _sit(socket.socket(fileno=descriptors[0]), groups)
+        _wait_in_seat(socket.socket(fileno=descriptors[0]), groups)
     os.close(descriptors[0])
     _groups.difference_update([group for group in _groups if not os.path.isdir(group)])
     _groups.update(groups)
 
 
-def _leave() -> None:
-    """End everything in the groups of our seats and remove them, for as long as that may take a dying process."""
+def _remove_groups() -> None:
+    """End every process in the groups of our seats, and remove the groups. Wait while processes die."""
     for _ in range(LEAVING_TRIES):
         for group in [*_groups]:
             try:
@@ -105,12 +104,12 @@ def _tell_ended(control: socket.socket) -> None:
         control.send(json.dumps([pid, status]).encode())
 
 
-def _sit(agent: socket.socket, groups: list[str]) -> NoReturn:
-    """Wait in these groups for an order, and become it. Whatever goes wrong before is said to the agent."""
+def _wait_in_seat(agent: socket.socket, groups: list[str]) -> NoReturn:
+    """Wait in these groups for a command, and become its program. Tell the agent what goes wrong before."""
     try:
         signal.set_wakeup_fd(-1)
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-            signal.signal(number, signal.SIG_DFL)  # whatever the agent was started with, as by nohup
+            signal.signal(number, signal.SIG_DFL)  # undo what the agent was started with, as by nohup
         os.dup2(os.open(os.devnull, os.O_RDONLY), CONTROL)
         os.setpgid(0, 0)
         for group in groups:
@@ -128,55 +127,55 @@ def _sit(agent: socket.socket, groups: list[str]) -> NoReturn:
         os._exit(0)
     if not message:
         os._exit(0)
-    order = json.loads(os.read(descriptors[0], os.fstat(descriptors[0]).st_size))
-    _place(descriptors[1:])
+    command = json.loads(os.read(descriptors[0], os.fstat(descriptors[0]).st_size))
+    _renumber(descriptors[1:])
     try:
-        _become(order)
+        _become(command)
     except OSError as fault:
         os.write(ERRORS, f"The run could not be started: {fault}\n".encode())
     os._exit(1)
 
 
-def _place(descriptors: list[int]) -> None:
-    """Give descriptors the numbers that bubblewrap was told, whatever they are now, and close all others."""
+def _renumber(descriptors: list[int]) -> None:
+    """Give descriptors the numbers that bubblewrap was told, and close all others."""
     high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, HIGH) for descriptor in descriptors]
     for number, descriptor in enumerate(high, start=OUTPUT):
         os.dup2(descriptor, number)
     os.closerange(OUTPUT + len(high), HIGH + AFTER)
 
 
-def _become(order: dict[str, Any]) -> None:
-    """Mount what the run may read, and a program of ours, while we may, take on its limits and its user, and begin."""
-    if order["mounts"]:
-        _mount(order["stage"], order["mounts"])
-    for name, value in order["limits"].items():
+def _become(command: dict[str, Any]) -> None:
+    """Mount the run's inputs while we still may, take on its limits and its user, and become its program."""
+    if command["mounts"]:
+        _mount(command["stage"], command["mounts"])
+    for name, value in command["limits"].items():
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
-    if order["user"] is not None:
+    if command["user"] is not None:
         os.setgroups([])
-        os.setresgid(*[order["user"]] * 3)
-        os.setresuid(*[order["user"]] * 3)
-    os.execve(order["words"][0], order["words"], {})
+        os.setresgid(*[command["user"]] * 3)
+        os.setresuid(*[command["user"]] * 3)
+    os.execve(command["words"][0], command["words"], {})
 
 
 def _mount(stage: str, sources: dict[str, str]) -> None:
-    """Lay the sources out below the stage, by name, in a mount namespace that ends with the run."""
-    _called("unshare", _NEW_MOUNTS)
-    _called("mount", b"none", b"/", None, _RECURSIVE | _PRIVATE, None)
-    _called("mount", b"tmpfs", os.fsencode(stage), b"tmpfs", _INERT, b"mode=0711,size=1m")
+    """Mount the sources below the stage, by name, in a mount namespace that ends with the run."""
+    _call_libc("unshare", _NEW_MOUNTS)
+    _call_libc("mount", b"none", b"/", None, _RECURSIVE | _PRIVATE, None)
+    _call_libc("mount", b"tmpfs", os.fsencode(stage), b"tmpfs", _INERT, b"mode=0711,size=1m")
     for name, source in sources.items():
         target = f"{stage}/{name}"
         if stat.S_ISDIR(os.stat(source).st_mode):
             os.mkdir(target)
         else:
             os.close(os.open(target, os.O_CREAT))
-        _called("mount", os.fsencode(source), os.fsencode(target), None, _BIND | _RECURSIVE, None)
+        _call_libc("mount", os.fsencode(source), os.fsencode(target), None, _BIND | _RECURSIVE, None)
 
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mount.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p)
 
 
-def _called(name: str, *arguments: Any) -> None:
+def _call_libc(name: str, *arguments: Any) -> None:
     if getattr(_libc, name)(*arguments) != 0:
         raise OSError(ctypes.get_errno(), f"{name}: {os.strerror(ctypes.get_errno())}", *arguments[:1])
 
@@ -185,5 +184,5 @@ if __name__ == "__main__":
     try:
         main()
     except ConnectionError:  # the agent has ended
-        _leave()
+        _remove_groups()
         os._exit(0)

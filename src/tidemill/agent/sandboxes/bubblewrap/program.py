@@ -1,7 +1,7 @@
 """Which bubblewrap runs the tasks of this machine: the system's, or the one that is installed with us. Decided once.
 
-The newer one is used. Of two that are equally new it is the system's, since the system mends it. Where the kernel
-restricts user namespaces it is the system's, too: systems that do so let their own program use them.
+The newer one is used. If both are equally new, the system's is used, since the system updates it. The system's is also
+used where the kernel restricts user namespaces: such systems allow them to their own program.
 """
 
 import importlib.util
@@ -25,7 +25,7 @@ _SWITCHES = (
     ("kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
     ("kernel/apparmor_restrict_unprivileged_userns", "1", "kernel.apparmor_restrict_unprivileged_userns=0"),
 )
-"""Files of the kernel, the value with which each forbids user namespaces, and what allows them again."""
+"""Kernel settings: the file, the value that forbids user namespaces, and the setting that allows them again."""
 _REFUSED = ("namespace", "uid map", "Operation not permitted")
 """What bubblewrap's complaint contains when it may not make namespaces."""
 
@@ -37,13 +37,13 @@ class Program:
     is_bundled: bool
 
     def __str__(self) -> str:
-        whose = "installed with Tidemill" if self.is_bundled else "the system's"
-        return f"bubblewrap {self.version or 'of an unknown version'}, {whose} ({self.path})"
+        origin = "installed with Tidemill" if self.is_bundled else "the system's"
+        return f"bubblewrap {self.version or 'of an unknown version'}, {origin} ({self.path})"
 
 
 @dataclass(frozen=True)
 class Reached:
-    """The path by which a run starts the program, and the directories to mount on the stage for that, by their name."""
+    """The path by which a run starts the program, and the directories to mount on the stage for it, by name."""
 
     path: str
     mounts: Mapping[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Reached:
 
 @cache
 def bubblewrap_program() -> Program | None:
-    """The one that is meant wherever this program says bubblewrap; None if there is none."""
+    """The bubblewrap that the agent uses everywhere; None if there is none."""
     return better(_of_the_system(), _bundled(), is_restricted=_switch() is not None)
 
 
@@ -62,7 +62,7 @@ def better(system: Program | None, bundled: Program | None, *, is_restricted: bo
 
 
 def reached(program: Program, stage: Path | None) -> Reached:
-    """With a stage, a run has a user of its own, who may not be able to go where we are installed."""
+    """How a run starts the program. With a stage, the run's own user may not be able to enter our installation."""
     if stage is None or not program.is_bundled:
         return Reached(str(program.path))
     package = program.path.parent.parent
@@ -72,7 +72,7 @@ def reached(program: Program, stage: Path | None) -> Reached:
 
 
 def why_useless(complaint: str) -> str:
-    """Why a program that complained so cannot run tasks, and the way out, in a sentence."""
+    """Why a bubblewrap with this complaint cannot run tasks, and what to do, in a sentence."""
     if (allowing := _switch()) is not None:
         return (
             "This machine's kernel forbids user namespaces, of which sandboxes are made: allow them as root with "
@@ -88,7 +88,7 @@ def why_useless(complaint: str) -> str:
 
 
 def tried(program: Program) -> str | None:
-    """Why it cannot make a sandbox for us; None if it can. This leaves nothing behind."""
+    """Try the program: why it cannot make a sandbox, or None if it can. This leaves nothing behind."""
     try:
         done = subprocess.run(
             [program.path, *_NOTHING], capture_output=True, timeout=TRIAL_WITHIN_S, env={}, cwd="/", check=False
@@ -99,9 +99,9 @@ def tried(program: Program) -> str | None:
 
 
 def version_of(program: str | Path, within_s: float = VERSION_WITHIN_S) -> str:
-    """What a program calls its version; nothing if it does not tell in time."""
+    """The version that a program reports; "" if it does not tell in time."""
     try:
-        told = subprocess.run(
+        output = subprocess.run(
             [program, "--version"],
             capture_output=True,
             stdin=subprocess.DEVNULL,
@@ -110,17 +110,17 @@ def version_of(program: str | Path, within_s: float = VERSION_WITHIN_S) -> str:
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    number = re.search(rb"[0-9]+(\.[0-9A-Za-z]+)+", told)
+    number = re.search(rb"[0-9]+(\.[0-9A-Za-z]+)+", output)
     return number[0].decode("ascii")[:100] if number else ""
 
 
 def _of_the_system() -> Program | None:
-    found = shutil.which(PROGRAM)
-    return None if found is None else Program(Path(found), version_of(found), is_bundled=False)
+    path = shutil.which(PROGRAM)
+    return None if path is None else Program(Path(path), version_of(path), is_bundled=False)
 
 
 def _bundled() -> Program | None:
-    """There is none for some systems and processors."""
+    """The bundled bubblewrap. There is none for some systems and processors."""
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         return None

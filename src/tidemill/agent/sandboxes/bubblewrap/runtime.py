@@ -1,7 +1,7 @@
 """The agent's own Python, as a run sees it: interpreter, libraries and this package, read-only, under one directory.
 
-The paths inside are the same on every machine and say nothing of its owner. The sandbox mounts the places before it
-gives up its rights, so that an installation in a closed home directory works for a run that could not go there.
+The paths inside are the same on every machine and say nothing of its owner. The sandbox mounts the directories before
+it gives up its rights, so that a run can use an installation in a home directory that is closed to it.
 """
 
 import sys
@@ -17,8 +17,8 @@ from tidemill.core.jobs.sandboxes import Command, Mount
 ROOT = PurePosixPath("/runtime")
 SYSTEM = Path("/usr")
 OPTIONS = ("-B", "-s", "-S", "-P")
-"""It writes no bytecode, knows no user's packages, runs nothing that an owner's packages run at every start, and finds
-no module in the task's own directory."""
+"""Write no bytecode, use no user's packages, run none of the owner's start-up hooks, and import no module from the
+task's own directory."""
 
 
 @dataclass(frozen=True)
@@ -40,26 +40,26 @@ class PythonRuntime:
 
 @cache
 def python_runtime() -> PythonRuntime:
-    """The interpreter that runs us, with its packages. Their places do not change while it runs."""
+    """The interpreter that runs us, with its packages. Their paths do not change while it runs."""
     base = Path(sys.base_prefix).resolve()
     name = f"bin/python{sys.version_info.major}.{sys.version_info.minor}"
-    shown = PurePosixPath(SYSTEM) if base == SYSTEM else ROOT / "python"
-    mounts = [] if base == SYSTEM else [Mount(PurePosixPath(base), shown)]
+    python_root = PurePosixPath(SYSTEM) if base == SYSTEM else ROOT / "python"
+    mounts = [] if base == SYSTEM else [Mount(PurePosixPath(base), python_root)]
     mounts += [
-        *(Mount(PurePosixPath(place), ROOT / f"packages{number}") for number, place in enumerate(_packages())),
+        *(Mount(PurePosixPath(directory), ROOT / f"packages{number}") for number, directory in enumerate(_packages())),
         Mount(PurePosixPath(Path(tidemill.__file__).parent.resolve()), ROOT / "own" / "tidemill"),
     ]
     paths = [str(mount.target) for mount in mounts if mount.target.name.startswith("packages")]
     environment = {
         "PYTHONPATH": ":".join([str(ROOT / "own"), *paths]),
         "PYTHONHASHSEED": "0",
-        "LD_LIBRARY_PATH": str(shown / "lib"),
+        "LD_LIBRARY_PATH": str(python_root / "lib"),
         "HOME": "/work",
     }
-    return PythonRuntime(str(shown / name), tuple(mounts), environment)
+    return PythonRuntime(str(python_root / name), tuple(mounts), environment)
 
 
 def _packages() -> list[Path]:
-    """Where installed libraries are: those for any machine, and those for this processor where they lie apart."""
-    places = (Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib"))
-    return list(dict.fromkeys(place for place in places if place.is_dir()))
+    """The directories of installed libraries: those for any machine, and those for this processor if they are apart."""
+    directories = (Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib"))
+    return list(dict.fromkeys(directory for directory in directories if directory.is_dir()))

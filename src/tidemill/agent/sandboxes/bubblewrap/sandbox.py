@@ -1,7 +1,7 @@
 """Runs in bubblewrap: namespaces, a root of its own, a filter of system calls, and the kernel's limits.
 
-Started by root, each run gets a user of its own that owns nothing else on the machine; started by anybody else, it is
-that user without any privilege. One agent uses a place at a time, and its start removes what a killed one left there.
+If root started the agent, each run gets a user of its own that owns nothing else on the machine; otherwise it has the
+agent's user, without any privilege. One agent uses a directory at a time, and first removes what a killed one left.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from tidemill.core.jobs.sandboxes import (
 )
 
 FIRST_USER, LAST_USER = 1_900_000_000, 2_000_000_000
-"""Users in between are in nobody's range: distributions, containers and directories all end below."""
+"""Nobody else uses this range: the ranges of distributions, containers and directory services end below it."""
 USERS = 1000
 LOCK_S = 1.0
 BY_MACHINE = frozenset(
@@ -52,30 +52,32 @@ ALWAYS = frozenset(Ability) - BY_MACHINE
 class BubblewrapSandbox(Sandbox):
     """Use `open_bubblewrap`."""
 
-    def __init__(self, place: Path, program: Program, lock: int) -> None:
-        self._place, self._lock = place, lock
+    def __init__(self, directory: Path, program: Program, lock: int) -> None:
+        self._directory, self._lock = directory, lock
         self.description = str(program)
         self._calls = call_filter(this_machine())
         parents = cgroups.usable_parents(f"trial-{secrets.token_hex(4)}")
         cgroups.remove_abandoned(parents, time.time())
         self._system = view.system_options()
-        self._stage = place / run_directories.STAGE if os.geteuid() == 0 else None
+        self._stage = directory / run_directories.STAGE if os.geteuid() == 0 else None
         self._program = reached(program, self._stage)
-        self._seats = Seats(place, PROGRAM, parents, own_users() if os.geteuid() == 0 else set())
+        self._seats = Seats(directory, PROGRAM, parents, own_users() if os.geteuid() == 0 else set())
         self._lives: dict[str, RunLife] = {}
         self._gpu_memory = watched_gpu_memory()
         self.enforced = _enforced(parents, self._calls, self._gpu_memory)
 
-    async def run(self, order: RunSpecification, told: RunListener) -> RunOutcome:
-        if order.name in self._lives:
-            raise SandboxFault(f"A run named {order.name} is here already: give each attempt a name of its own.")
-        if order.image is not None or order.grants.gpus:
+    async def run(self, specification: RunSpecification, listener: RunListener) -> RunOutcome:
+        if specification.name in self._lives:
+            raise SandboxFault(
+                f"A run named {specification.name} is here already: give each attempt a name of its own."
+            )
+        if specification.image is not None or specification.grants.gpus:
             raise SandboxFault("bubblewrap runs no images and hands out no GPUs by name: only an engine does.")
-        life = self._lives[order.name] = RunLife(order, told, self._gpu_memory)
+        life = self._lives[specification.name] = RunLife(specification, listener, self._gpu_memory)
         try:
             return await self._run(life)
         finally:
-            del self._lives[order.name]
+            del self._lives[specification.name]
             self._seats.refill()
 
     def cancel(self, name: str) -> bool:
@@ -95,13 +97,13 @@ class BubblewrapSandbox(Sandbox):
         seat = await self._seats.take(life.specification.name)
         try:
             await life.listener.prepared(seat.work)
-            ended = await self._live(life, seat)
+            outcome = await self._run_in_seat(life, seat)
             await life.listener.collected(seat.work)
-            return ended
+            return outcome
         finally:
             self._seats.remove_later(seat)
 
-    async def _live(self, life: RunLife, seat: Seat) -> RunOutcome:
+    async def _run_in_seat(self, life: RunLife, seat: Seat) -> RunOutcome:
         options = view.options(life.specification, seat.work, self._system, self._stage)
         try:
             seat.groups.limit(life.specification.limits)
@@ -112,22 +114,22 @@ class BubblewrapSandbox(Sandbox):
             raise SandboxFault(f"A run could not be started on this machine: {fault}.") from fault
         try:
             await running.let_go()
-            return await life.last(seat.work, running)
-        except FileNotFoundError as fault:  # nobody else removes the work directory of a run
+            return await life.until_end(seat.work, running)
+        except FileNotFoundError as fault:  # only closing the sandbox removes a run's work directory
             raise SandboxFault("The sandbox was closed while this run was under way.") from fault
         finally:
             running.close()
 
 
-async def open_bubblewrap(place: Path) -> BubblewrapSandbox:
-    """Take a place for runs, clean it, and try a run. Any user must be able to pass through the place's parents."""
+async def open_bubblewrap(directory: Path) -> BubblewrapSandbox:
+    """Lock a directory for runs, clean it, and try a run. Any user must be able to pass through its parents."""
     program = await asyncio.to_thread(bubblewrap_program)
     if program is None:
         raise SandboxFault(MISSING)
-    lock = await asyncio.to_thread(directory_lock, place)
+    lock = await asyncio.to_thread(directory_lock, directory)
     try:
-        await asyncio.to_thread(run_directories.sweep, place, PROGRAM)
-        sandbox = BubblewrapSandbox(place, program, lock)
+        await asyncio.to_thread(run_directories.sweep, directory, PROGRAM)
+        sandbox = BubblewrapSandbox(directory, program, lock)
         await _try_out(sandbox)
     except BaseException:
         os.close(lock)
@@ -136,24 +138,24 @@ async def open_bubblewrap(place: Path) -> BubblewrapSandbox:
 
 
 def own_users() -> set[int]:
-    """Users for this agent's runs: drawn, so that two agents on one machine do not share any."""
+    """Users for this agent's runs, drawn at random, so that two agents on one machine do not share any."""
     first = FIRST_USER + USERS * secrets.randbelow((LAST_USER - FIRST_USER) // USERS)
     return set(range(first, first + USERS))
 
 
 async def _try_out(sandbox: BubblewrapSandbox) -> None:
-    said = bytearray()
+    output = bytearray()
 
-    order = RunSpecification("trial", Command(("/usr/bin/true",)), RunLimits(seconds=20))
-    ended = await sandbox.run(order, RunListener(lambda _, chunk: said.extend(chunk)))
+    specification = RunSpecification("trial", Command(("/usr/bin/true",)), RunLimits(seconds=20))
+    outcome = await sandbox.run(specification, RunListener(lambda _, chunk: output.extend(chunk)))
     await sandbox.settled()
-    if not ended.succeeded:
-        words = said.decode(errors="replace").strip() or ended.ending.value
+    if not outcome.succeeded:
+        words = output.decode(errors="replace").strip() or outcome.ending.value
         raise SandboxFault(why_useless(words))
 
 
 def _enforced(parents: cgroups.ParentGroups, calls: bytes | None, gpu_memory: GpuMemory | None) -> Enforcement:
-    found = {
+    enforced = {
         *parents.abilities,
         Ability.UNPRIVILEGED if os.geteuid() == 0 else Ability.PIDS,
         *([Ability.CALLS] if calls else []),
@@ -163,24 +165,24 @@ def _enforced(parents: cgroups.ParentGroups, calls: bytes | None, gpu_memory: Gp
     why_not[Ability.UNPRIVILEGED] = "Only an agent started by root can give each task a user of its own."
     why_not[Ability.GPU_MEMORY] = "There is no NVIDIA driver that tells it."
     why_not[Ability.IMAGE] = "Images need an engine: install Podman or Docker."
-    return Enforcement(ALWAYS | found, why_not)
+    return Enforcement(ALWAYS | enforced, why_not)
 
 
-def directory_lock(place: Path, patience_s: float = LOCK_S) -> int:
-    """The place's lock. What a killed agent was just starting holds its lock for a moment: until it can be swept."""
-    place.mkdir(mode=0o711, exist_ok=True)
-    (place / run_directories.STAGE).mkdir(mode=0o711, exist_ok=True)
-    descriptor = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+def directory_lock(directory: Path, patience_s: float = LOCK_S) -> int:
+    """Lock the directory. A process that a killed agent was just starting keeps the lock for a moment, so wait."""
+    directory.mkdir(mode=0o711, exist_ok=True)
+    (directory / run_directories.STAGE).mkdir(mode=0o711, exist_ok=True)
+    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     until = time.monotonic() + patience_s
-    while not _taken(descriptor):
+    while not _lock_now(descriptor):
         if time.monotonic() > until:
             os.close(descriptor)
-            raise SandboxFault(f"Another agent runs tasks in {place}: stop it first.")
+            raise SandboxFault(f"Another agent runs tasks in {directory}: stop it first.")
         time.sleep(0.02)
     return descriptor
 
 
-def _taken(descriptor: int) -> bool:
+def _lock_now(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

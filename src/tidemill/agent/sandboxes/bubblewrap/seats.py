@@ -1,8 +1,8 @@
 """Seats: where runs start from, made ready ahead of time so that a run does not wait for the machine.
 
-A seat is a process of the launcher that is in its control groups already, with a work directory and a user of its
-own. It serves one run, then its groups and its directory are removed with it. What belongs to a seat is written down
-in its directory before it is made, so that a sweep finds it after a kill -9 of the agent.
+A seat is a process of the launcher that is already in its control groups, with a work directory and a user of its own.
+It serves one run, then it is removed with its groups and its directory. What belongs to a seat is written down in its
+directory first, so that a sweep finds it after a kill -9 of the agent.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ from tidemill.agent.sandboxes.cgroups import ParentGroups, RunGroups
 from tidemill.agent.sandboxes.interface import SandboxFault
 
 READY = 3
-"""Seats kept waiting."""
+"""How many seats wait for a run."""
 REMOVING_MAX = 16
-"""Runs that ended and are not removed yet. A run that leaves a mountain of files makes later ones wait."""
+"""How many ended runs may wait to be removed. With more, new runs wait."""
 START_S = 20.0
 GONE_S = 5.0
 KILLED = int(signal.SIGKILL)
@@ -35,7 +35,7 @@ KILLED = int(signal.SIGKILL)
 
 @dataclass
 class Seat:
-    """`exited` is done once the seat's process, and so what it became, has ended; `waited` then tells how it ended."""
+    """`exited` is done once the seat's process, whatever it became, has ended; `waited` then tells how it ended."""
 
     room: Path
     user: int | None
@@ -54,17 +54,17 @@ class Seat:
     def launch(
         self, words: Sequence[str], limits: dict[str, int], mounts: Mapping[str, str], descriptors: list[int]
     ) -> None:
-        """Tell the seat what to become. Only the first order counts."""
+        """Tell the seat what to become. Only the first command counts."""
         self.used = True
         stage = str(self.room.parent / run_directories.STAGE)
-        order = {"words": words, "limits": limits, "mounts": mounts, "stage": stage, "user": self.user}
-        written = os.memfd_create("order")
+        command = {"words": words, "limits": limits, "mounts": mounts, "stage": stage, "user": self.user}
+        command_file = os.memfd_create("order")
         try:
-            os.write(written, json.dumps(order).encode())
-            os.lseek(written, 0, os.SEEK_SET)
-            socket.send_fds(self.agent_end, [b"begin"], [written, *descriptors])
+            os.write(command_file, json.dumps(command).encode())
+            os.lseek(command_file, 0, os.SEEK_SET)
+            socket.send_fds(self.agent_end, [b"begin"], [command_file, *descriptors])
         finally:
-            os.close(written)
+            os.close(command_file)
 
     def kill(self) -> None:
         if self.descriptor >= 0:
@@ -72,13 +72,13 @@ class Seat:
                 signal.pidfd_send_signal(self.descriptor, signal.SIGKILL)
 
     def usable(self) -> bool:
-        """Whether it still waits, and the launcher is there to tell how it will end."""
-        gone = select.poll()
-        gone.register(self.descriptor, select.POLLIN)
-        return not gone.poll(0) and not self.waited.done()
+        """Whether the seat still waits, and its launcher still runs to tell how it will end."""
+        ended = select.poll()
+        ended.register(self.descriptor, select.POLLIN)
+        return not ended.poll(0) and not self.waited.done()
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """See its end through its descriptor, which is quicker than the launcher's word."""
+        """Notice its end through its descriptor, which is quicker than the launcher's message."""
 
         def ended() -> None:
             loop.remove_reader(self.descriptor)
@@ -87,60 +87,60 @@ class Seat:
         loop.add_reader(self.descriptor, ended)
 
     def leave(self, program: str) -> None:
-        """End whatever is still there, and remove what belongs to the seat. Takes its time: for a thread."""
+        """End the seat's processes, and remove what belongs to it. This is slow: call it in a thread."""
         self.agent_end.close()
         if self.descriptor >= 0:
             self.kill()
-            gone = select.poll()
-            gone.register(self.descriptor, select.POLLIN)
-            gone.poll(GONE_S * 1000)
+            ended = select.poll()
+            ended.register(self.descriptor, select.POLLIN)
+            ended.poll(GONE_S * 1000)
             os.close(self.descriptor)
         if self.used and not self.groups.paths:
             run_directories.end_strays(self.room, program)
         run_directories.remove_room(self.room)
 
 
-def mark(place: Path) -> str:
-    """What the control groups of a place's seats are called, before their number. One agent uses a place at a time."""
-    return sha256(os.fsencode(place)).hexdigest()[:12]
+def mark(directory: Path) -> str:
+    """The name of a directory's seats' control groups, before their number. One agent uses a directory at a time."""
+    return sha256(os.fsencode(directory)).hexdigest()[:12]
 
 
 class Seats:
     """The launcher and the seats that wait for a run."""
 
-    def __init__(self, place: Path, program: str, parents: ParentGroups, users: set[int]) -> None:
-        self._place, self._program, self._parents, self._users = place, program, parents, users
-        self._mark, self._made = mark(place), 0
+    def __init__(self, directory: Path, program: str, parents: ParentGroups, users: set[int]) -> None:
+        self._directory, self._program, self._parents, self._users = directory, program, parents, users
+        self._mark, self._count = mark(directory), 0
         self._ready: list[Seat] = []
-        self._known: dict[int, Seat] = {}
+        self._by_pid: dict[int, Seat] = {}
         self._removing: dict[str, asyncio.Task[None]] = {}
         self._preparing: set[asyncio.Task[None]] = set()
-        self._launching: _Launching | None = None
+        self._launcher: _LauncherProcess | None = None
         self._closed = False
 
     async def take(self, name: str) -> Seat:
-        """A seat whose directory has this name now. Earlier runs of that name, or too many others, go first."""
+        """A seat whose directory has this name. Waits while an earlier run of that name, or too many, are removed."""
         while name in self._removing or len(self._removing) > REMOVING_MAX:
             await asyncio.wait(self._removing.values(), return_when=asyncio.FIRST_COMPLETED)
         while self._ready and not self._ready[-1].usable():
             await self.remove(self._ready.pop())
-        seat = self._ready.pop() if self._ready else await self._prepared()
+        seat = self._ready.pop() if self._ready else await self._new_ready_seat()
         try:
-            seat.room = seat.room.rename(self._place / name)
+            seat.room = seat.room.rename(self._directory / name)
         except OSError as fault:
             await self.remove(seat)
             raise SandboxFault(f"A run named {name} cannot begin here: {fault}.") from fault
         return seat
 
     def refill(self) -> None:
-        """Have seats ready for later, without anybody waiting."""
+        """Make seats ready for later runs, in the background."""
         while not self._closed and len(self._ready) + len(self._preparing) < READY:
             task = asyncio.create_task(self._prepare_ahead())
             self._preparing.add(task)
             task.add_done_callback(self._preparing.discard)
 
     def remove_later(self, seat: Seat) -> None:
-        """Begin to remove a seat; its next of name waits for it."""
+        """Begin to remove a seat. A new run with the same name waits for it."""
         task = asyncio.create_task(self.remove(seat))
         self._removing[seat.room.name] = task
         task.add_done_callback(lambda _: self._removing.pop(seat.room.name, None))
@@ -157,7 +157,7 @@ class Seats:
         try:
             await asyncio.shield(removing)
         finally:
-            self._known.pop(seat.pid, None)
+            self._by_pid.pop(seat.pid, None)
             self._users |= set() if seat.user is None else {seat.user}
 
     def close(self) -> None:
@@ -165,30 +165,32 @@ class Seats:
         self._closed = True
         for task in self._preparing:
             task.cancel()
-        if self._launching is not None:
-            self._launching.end()
+        if self._launcher is not None:
+            self._launcher.end()
         for seat in self._ready:
             if not seat.exited.get_loop().is_closed():
                 seat.exited.get_loop().remove_reader(seat.descriptor)
             seat.leave(self._program)
         self._ready.clear()
-        run_directories.sweep(self._place, self._program)
+        run_directories.sweep(self._directory, self._program)
 
     async def _prepare_ahead(self) -> None:
-        with suppress(SandboxFault):  # the next run finds no seat ready, tries again, and says what is wrong
-            self._ready.insert(0, await self._prepared())
+        with suppress(SandboxFault):  # the next run finds no seat ready, tries again, and raises the fault
+            self._ready.insert(0, await self._new_ready_seat())
 
-    async def _prepared(self) -> Seat:
+    async def _new_ready_seat(self) -> Seat:
         loop = asyncio.get_running_loop()
-        seat, seat_end = self._begun(loop)
+        seat, seat_end = self._new_seat(loop)
         try:
             run_directories.make_room(seat.room, seat.user, seat.groups.paths)
             seat.groups.make()
-            socket.send_fds(self._reached(loop), [json.dumps([*map(str, seat.groups.paths)]).encode()], [seat_end])
+            socket.send_fds(
+                self._launcher_socket(loop), [json.dumps([*map(str, seat.groups.paths)]).encode()], [seat_end]
+            )
             os.close(seat_end)
             seat_end = -1
             async with asyncio.timeout(START_S):
-                await _sitting(seat, loop)
+                await _wait_until_ready(seat, loop)
         except BaseException as fault:
             if seat_end >= 0:
                 os.close(seat_end)
@@ -196,39 +198,39 @@ class Seats:
             if isinstance(fault, OSError):
                 raise SandboxFault(f"A run could not be started on this machine: {fault}.") from fault
             raise
-        self._known[seat.pid] = seat
+        self._by_pid[seat.pid] = seat
         seat.watch(loop)
         return seat
 
-    def _begun(self, loop: asyncio.AbstractEventLoop) -> tuple[Seat, int]:
+    def _new_seat(self, loop: asyncio.AbstractEventLoop) -> tuple[Seat, int]:
         agent_end, seat_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._made += 1
-        name = f"{self._mark}-{self._made}"
+        self._count += 1
+        name = f"{self._mark}-{self._count}"
         user = self._users.pop() if os.geteuid() == 0 else None
         groups = RunGroups(self._parents, name)
-        room = self._place / f"{run_directories.AHEAD}{name}"
+        room = self._directory / f"{run_directories.AHEAD}{name}"
         seat = Seat(room, user, groups, agent_end, loop.create_future(), loop.create_future())
         return seat, seat_end.detach()
 
-    def _reached(self, loop: asyncio.AbstractEventLoop) -> socket.socket:
-        """The launcher's socket; a launcher that somebody ended is replaced."""
-        if self._launching is None:
-            self._launching = _Launching(loop, [self._program, f"{self._place}/"], self._ended, self._lost)
-        return self._launching.control
+    def _launcher_socket(self, loop: asyncio.AbstractEventLoop) -> socket.socket:
+        """The launcher's socket. Starts a launcher if there is none, or somebody ended it."""
+        if self._launcher is None:
+            self._launcher = _LauncherProcess(loop, [self._program, f"{self._directory}/"], self._ended, self._lost)
+        return self._launcher.control
 
     def _ended(self, pid: int, status: int) -> None:
-        if pid in self._known:
-            _settle(self._known[pid].waited, status)
+        if pid in self._by_pid:
+            _settle(self._by_pid[pid].waited, status)
 
     def _lost(self) -> None:
-        """Without the launcher the kernel ends what it started, and nobody tells how."""
-        self._launching = None
-        for seat in self._known.values():
+        """The launcher has ended: the kernel ends what it started, and nobody tells how."""
+        self._launcher = None
+        for seat in self._by_pid.values():
             _settle(seat.waited, KILLED)
 
 
-class _Launching:
-    """The launcher's process, heard until it ends."""
+class _LauncherProcess:
+    """The launcher's process, and its messages until it ends."""
 
     def __init__(
         self,
@@ -238,10 +240,12 @@ class _Launching:
         lost: Callable[[], None],
     ) -> None:
         self._loop, self._ended, self._lost = loop, ended, lost
-        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.control, launcher_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         line = [sys.executable, "-I", "-S", launcher.__file__, *words]
-        with theirs:
-            self._process = subprocess.Popen(line, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, env={}, cwd="/")
+        with launcher_end:
+            self._process = subprocess.Popen(
+                line, stdin=launcher_end.fileno(), stdout=subprocess.DEVNULL, env={}, cwd="/"
+            )
         self.control.setblocking(False)
         loop.add_reader(self.control.fileno(), self._hear)
 
@@ -255,29 +259,29 @@ class _Launching:
 
     def _hear(self) -> None:
         with suppress(BlockingIOError):
-            while message := self._heard():
+            while message := self._receive():
                 self._ended(*json.loads(message))
             self.end()
 
-    def _heard(self) -> bytes:
+    def _receive(self) -> bytes:
         try:
             return self.control.recv(launcher.MESSAGE_BYTES)
         except ConnectionResetError:
             return b""
 
 
-async def _sitting(seat: Seat, loop: asyncio.AbstractEventLoop) -> None:
+async def _wait_until_ready(seat: Seat, loop: asyncio.AbstractEventLoop) -> None:
     """Wait until the seat says that it is ready, and learn its process."""
-    said: asyncio.Future[None] = loop.create_future()
+    ready: asyncio.Future[None] = loop.create_future()
 
-    def heard() -> None:
+    def on_message() -> None:
         loop.remove_reader(seat.agent_end.fileno())
-        if not said.done():  # it may come in the moment in which nobody waits any more
-            said.set_result(None)
+        if not ready.done():  # the caller may just have been cancelled
+            ready.set_result(None)
 
-    loop.add_reader(seat.agent_end.fileno(), heard)
+    loop.add_reader(seat.agent_end.fileno(), on_message)
     try:
-        await said
+        await ready
     finally:
         loop.remove_reader(seat.agent_end.fileno())
     message, descriptors, _, _ = socket.recv_fds(seat.agent_end, launcher.MESSAGE_BYTES, 1)

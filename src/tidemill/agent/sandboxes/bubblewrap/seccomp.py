@@ -1,8 +1,8 @@
 """Which system calls a task may not make, as the program that the kernel runs before each call.
 
-Refused are those that change the machine, look into other processes, make namespaces or have little use beside
-attacks. Calls that are newer than the table are answered as if the kernel were older. Calls by another processor's
-numbers (32-bit, x32) end the process.
+It refuses calls that change the machine, look into other processes, make namespaces or have little use beside attacks.
+It answers calls that are newer than the table as an older kernel would. Calls by another processor's numbers (32-bit,
+x32) end the process.
 """
 
 import errno
@@ -86,7 +86,7 @@ CHECKED: Mapping[str, tuple[int, int]] = {
     "personality": (135, 92),
     "ioctl": (16, 29),
 }
-"""Calls judged by their arguments; clone3 keeps its own in memory, out of sight: libraries go back to clone."""
+"""Calls judged by their arguments. Those of clone3 are in memory, out of sight: refused, so libraries use clone."""
 
 NEWEST_CALL = 451
 NAMESPACES = 0x7E020080
@@ -137,21 +137,21 @@ def call_filter(machine: str) -> bytes | None:
 
 
 def call_profile(machine: str) -> dict[str, object] | None:
-    """The same refusals in the form that engines read, as far as it can say them.
+    """The same refusals in the form that engines read, as far as that form can express them.
 
-    It knows calls by name and one comparison an argument: newer calls than the engine's library knows are not refused,
-    and no personality but the default one can be asked for.
+    It names calls, and allows one comparison an argument. So calls that are newer than the engine's library are not
+    refused, and only the default personality is allowed.
     """
     processor = PROCESSORS.get(machine)
     if processor is None:
         return None
-    bits = [1 << place for place in range(32) if NAMESPACES >> place & 1]
-    families = [("SCMP_CMP_EQ", one) for one in range(max(FAMILIES)) if one not in FAMILIES]
+    bits = [1 << bit_number for bit_number in range(32) if NAMESPACES >> bit_number & 1]
+    families = [("SCMP_CMP_EQ", family) for family in range(max(FAMILIES)) if family not in FAMILIES]
     rules = [
         {"names": sorted(REFUSED), **_refusal(errno.EPERM)},
         {"names": ["clone3"], **_refusal(errno.ENOSYS)},
         *(_compared("clone", 0, "SCMP_CMP_MASKED_EQ", bit, errno.EPERM) for bit in bits),
-        *(_compared("socket", 0, test, one, errno.EAFNOSUPPORT) for test, one in families),
+        *(_compared("socket", 0, test, family, errno.EAFNOSUPPORT) for test, family in families),
         _compared("socket", 0, "SCMP_CMP_GT", max(FAMILIES), errno.EAFNOSUPPORT),
         _compared("personality", 0, "SCMP_CMP_GT", 0, errno.EPERM),
         *(_compared("ioctl", 1, "SCMP_CMP_EQ", code, errno.EPERM) for code in TERMINAL_INPUT),
@@ -186,7 +186,7 @@ def _by_argument(column: int) -> list[bytes]:
 
 
 def _for(number: int, argument: int, steps: list[bytes]) -> list[bytes]:
-    """Steps over one argument of one call. Such a call is allowed when none of them answered."""
+    """Steps over one argument of one call. The call is allowed if none of them answers."""
     body = [_step(_LOAD, argument), *steps, _step(_ANSWER, _ALLOW)]
     return [_step(_EQUAL, number, 0, len(body)), *body]
 
@@ -200,7 +200,7 @@ def _unless_equal(value: int, answer: int) -> list[bytes]:
 
 
 def _unless_one_of(values: tuple[int, ...], answer: int) -> list[bytes]:
-    tests = [_step(_EQUAL, value, len(values) - place, 0) for place, value in enumerate(values)]
+    tests = [_step(_EQUAL, value, len(values) - position, 0) for position, value in enumerate(values)]
     return [*tests, _step(_ANSWER, answer)]
 
 

@@ -1,4 +1,4 @@
-"""An engine's API, as Docker defined it, over its local socket: what a sandbox needs of it and no more."""
+"""A client of an engine's API, as Docker defined it, over its local socket. It has only what a sandbox needs."""
 
 import json
 import struct
@@ -43,21 +43,21 @@ class EngineApi:
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def ask(self, method: str, place: str, body: Any = None, patient: bool = False, **parameters: str) -> Any:
-        """What the engine answers; None when it answers nothing. A patient request may take as long as it takes."""
+    async def ask(self, method: str, path: str, body: Any = None, patient: bool = False, **parameters: str) -> Any:
+        """The engine's answer; None if it is empty. A patient call has no deadline."""
         timeout = None if patient else TIMEOUT_S
         try:
-            answer = await self._client.request(method, place, json=body, params=parameters, timeout=timeout)
+            answer = await self._client.request(method, path, json=body, params=parameters, timeout=timeout)
         except httpx2.HTTPError as fault:
             raise EngineFault(f"The container engine does not answer: {fault!r}.") from fault
         _check(answer.status_code, answer.content)
         return answer.json() if answer.content and "json" in answer.headers.get("content-type", "") else None
 
-    async def send(self, place: str, file: Path | None, **parameters: str) -> None:
-        """A request whose answer is a line for each step, of which any may say what went wrong."""
+    async def send(self, path: str, file: Path | None, **parameters: str) -> None:
+        """Make a call that answers one line for each step. Any line may say what went wrong."""
         content = None if file is None else _pieces(file)
         try:
-            async with self._client.stream("POST", place, content=content, params=parameters, timeout=None) as answer:
+            async with self._client.stream("POST", path, content=content, params=parameters, timeout=None) as answer:
                 lines = [line async for line in answer.aiter_lines() if line.strip()]
         except httpx2.HTTPError as fault:
             raise EngineFault(f"The container engine does not answer: {fault!r}.") from fault
@@ -69,25 +69,25 @@ class EngineApi:
     async def attached(self, container: str) -> AsyncIterator[AsyncIterator[bytes]]:
         """What a container prints, from before its start."""
         parameters = {"stream": "true", "stdout": "true", "stderr": "true"}
-        place = f"/containers/{container}/attach"
-        async with self._client.stream("POST", place, params=parameters, timeout=None) as answer:
-            if answer.status_code >= httpx2.codes.BAD_REQUEST:  # Podman prepares a start here, and so finds out
+        path = f"/containers/{container}/attach"
+        async with self._client.stream("POST", path, params=parameters, timeout=None) as answer:
+            if answer.status_code >= httpx2.codes.BAD_REQUEST:  # Podman prepares the start here already
                 raise CannotStart(_words(await answer.aread()), answer.status_code)
             yield answer.aiter_raw()
 
 
 async def tell_apart(chunks: AsyncIterator[bytes], hear: Callable[[OutputStream, bytes], None]) -> None:
-    """Pass on output as it comes, by its stream, without waiting for a whole frame: frames may be of any length."""
-    waiting, left, stream = b"", 0, OutputStream.OUTPUT
+    """Pass output on as it comes, by its stream, without waiting for a whole frame: frames may have any length."""
+    waiting, left_bytes, stream = b"", 0, OutputStream.OUTPUT
     async for chunk in chunks:
         waiting += chunk
-        while waiting and (left or len(waiting) >= FRAME.size):
-            if not left:
-                number, left = FRAME.unpack_from(waiting)
+        while waiting and (left_bytes or len(waiting) >= FRAME.size):
+            if not left_bytes:
+                number, left_bytes = FRAME.unpack_from(waiting)
                 stream, waiting = STREAMS.get(number, OutputStream.ERRORS), waiting[FRAME.size :]
-            if piece := waiting[:left]:
+            if piece := waiting[:left_bytes]:
                 hear(stream, piece)
-            waiting, left = waiting[len(piece) :], left - len(piece)
+            waiting, left_bytes = waiting[len(piece) :], left_bytes - len(piece)
 
 
 def _check(status: int, content: bytes) -> None:
@@ -96,7 +96,7 @@ def _check(status: int, content: bytes) -> None:
 
 
 def _words(content: bytes) -> str:
-    """What an engine says of a failure."""
+    """The engine's words about a failure."""
     try:
         return str(json.loads(content)["message"])
     except (ValueError, KeyError, TypeError):

@@ -1,8 +1,8 @@
-"""How much an archive unpacks to, found out before anybody unpacks it.
+"""Checks how much an image's archive unpacks to, before the engine unpacks it.
 
 Inputs are mounted as they are: a task unpacks its own archives under its own limits. Only an image is unpacked
-outside, by an engine that has no limit of its own, so it is read through first, in bounded memory, and what counts is
-what would lie on disk afterwards. A header that goes on without end is not read to its end.
+outside, by an engine without limits. So it is read through first, in bounded memory, and what counts is what would lie
+on disk afterwards. An endless header is not read to its end.
 """
 
 import tarfile
@@ -12,9 +12,9 @@ from tidemill.core.jobs.sandboxes import SandboxRefusal
 
 NAME_BYTES_MAX = 4096
 PADDING = 4096
-"""A file takes whole blocks, and a name takes room, however little is in it."""
+"""Every file takes whole blocks, and its name takes space, even if it is empty."""
 HEADER_BYTES_MAX = 1024 * 1024
-"""Long names and attributes come in a body of their own, which is held in memory to be understood."""
+"""Long names and attributes have a body of their own, which must be in memory to be parsed."""
 _IN_MEMORY = {
     tarfile.XHDTYPE,
     tarfile.XGLTYPE,
@@ -25,13 +25,13 @@ _IN_MEMORY = {
 
 
 def unfit_image(tarball: Path, bytes_max: int, entries_max: int) -> SandboxRefusal | None:
-    """Why a root filesystem's archive may not be unpacked, or None. It may be compressed."""
+    """Why a root filesystem's archive may not be unpacked; None if it may. It may be compressed."""
     total = 0
     try:
         with tarfile.open(tarball, "r|*", errorlevel=2, tarinfo=_Bounded) as archive:
             for count, entry in enumerate(archive, start=1):
                 total += entry.size + PADDING
-                if total > bytes_max or count > entries_max or _odd(entry):
+                if total > bytes_max or count > entries_max or _is_odd(entry):
                     return SandboxRefusal.IMAGE_UNFIT
                 archive.members = []  # type: ignore[attr-defined]  # it would keep them all
     except (tarfile.TarError, OSError, EOFError, ValueError, MemoryError):
@@ -40,7 +40,7 @@ def unfit_image(tarball: Path, bytes_max: int, entries_max: int) -> SandboxRefus
 
 
 class _Bounded(tarfile.TarInfo):
-    """An entry that is refused before its headers take more memory than they may, compressed however well."""
+    """An entry that is refused before its headers take too much memory, however well they are compressed."""
 
     def _proc_member(self, tarfile_: tarfile.TarFile) -> tarfile.TarInfo:
         if self.type == tarfile.GNUTYPE_SPARSE or (self.type in _IN_MEMORY and self.size > HEADER_BYTES_MAX):
@@ -51,7 +51,7 @@ class _Bounded(tarfile.TarInfo):
         raise tarfile.ReadError("a file with holes")
 
 
-def _odd(entry: tarfile.TarInfo) -> bool:
-    """A file with holes unpacks to more than is written, and a name may lead out of the root."""
+def _is_odd(entry: tarfile.TarInfo) -> bool:
+    """A file with holes unpacks to more than the archive has, and a name may lead out of the root."""
     outside = entry.name.startswith("/") or ".." in Path(entry.name).parts
     return entry.issparse() or outside or entry.isdev() or len(entry.name.encode(errors="replace")) > NAME_BYTES_MAX

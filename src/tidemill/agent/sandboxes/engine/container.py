@@ -1,7 +1,7 @@
-"""What an engine is told about one run: the body of the request that creates its container. Pure.
+"""What an engine is told about one run: the body of the call that creates its container. Pure.
 
-Nothing of the image decides how the run is held: not its user, its entry point, nor the volumes it declares, which
-would be room on the engine's disk without a limit and become memory of a fixed size instead.
+The image decides nothing about the run's limits: neither by its user, nor its entry point, nor the volumes it declares.
+Volumes would be unlimited space on the engine's disk, so they become memory of a fixed size instead.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,14 +14,14 @@ from tidemill.agent.sandboxes.engine.keeper import LABEL
 from tidemill.core.jobs.sandboxes import Mount, RunLimits, RunSpecification
 
 PROCESSES_OF_A_USER = 4096
-"""Some engines ask for more than their host lets them unless they are told; a run's own are counted by its group."""
+"""Without a number, some engines ask for more than their host allows. Its group limits a run's own processes."""
 PODMANS_OWN = ("/run", "/var/tmp")  # noqa: S108
 TEMPORARY = "/tmp"  # noqa: S108 - the run's own
 
 
 @dataclass(frozen=True)
 class ContainerSetting:
-    """What does not come from the order: where, as whom, in which image, and how calls are refused."""
+    """What the run's specification does not say: directory, user, image, and the filter of system calls."""
 
     mark: str
     work: Path
@@ -33,28 +33,28 @@ class ContainerSetting:
     is_podman: bool
 
 
-def creation(order: RunSpecification, setting: ContainerSetting) -> dict[str, object]:
-    program, *arguments = order.command.arguments
+def creation(specification: RunSpecification, setting: ContainerSetting) -> dict[str, object]:
+    program, *arguments = specification.command.arguments
     return {
         "Image": setting.image,
         "Entrypoint": [program],
         "Cmd": arguments,
-        "Env": [f"{name}={value}" for name, value in order.command.environment.items()],
+        "Env": [f"{name}={value}" for name, value in specification.command.environment.items()],
         "User": f"{setting.user}:{setting.user}",
         "WorkingDir": WORK,
         "Hostname": "task",
         "Labels": {LABEL: setting.mark},
         "AttachStdout": True,
         "AttachStderr": True,
-        "NetworkDisabled": not order.grants.network,
-        "HostConfig": _held(order, setting),
+        "NetworkDisabled": not specification.grants.network,
+        "HostConfig": _host_config(specification, setting),
     }
 
 
-def _held(order: RunSpecification, setting: ContainerSetting) -> dict[str, object]:
-    limits = order.limits
+def _host_config(specification: RunSpecification, setting: ContainerSetting) -> dict[str, object]:
+    limits = specification.limits
     return {
-        "NetworkMode": "bridge" if order.grants.network else "none",
+        "NetworkMode": "bridge" if specification.grants.network else "none",
         "ReadonlyRootfs": True,
         "CapDrop": ["ALL"],
         "SecurityOpt": ["no-new-privileges", *([f"seccomp={setting.calls}"] if setting.calls else [])],
@@ -67,32 +67,32 @@ def _held(order: RunSpecification, setting: ContainerSetting) -> dict[str, objec
         "IpcMode": "private",
         "CgroupnsMode": "private",
         "OomScoreAdj": 1000,
-        "Tmpfs": {place: _size(limits) for place in _writable(setting) if place != WORK},
+        "Tmpfs": {path: _size(limits) for path in _writable(setting) if path != WORK},
         "Ulimits": [{"Name": name, "Soft": value, "Hard": value} for name, value in _resources(limits).items()],
-        "Mounts": [_bound(str(setting.work), WORK, read_only=False), *_inputs(order)],
+        "Mounts": [_bind_mount(str(setting.work), WORK, read_only=False), *_inputs(specification)],
         "LogConfig": {"Type": "none"},
         "RestartPolicy": {"Name": "no"},
-        **_devices(order, setting.is_podman),
+        **_devices(specification, setting.is_podman),
     }
 
 
 def system_mounts() -> list[Mount]:
-    """The machine's programs and libraries, for runs that bring no image: what the empty image's links lead to."""
-    places = [Path("/usr"), *(Path(link) for link in LINKS if Path(link).is_dir() and not Path(link).is_symlink())]
-    return [Mount(PurePosixPath(place), PurePosixPath(place)) for place in places]
+    """The machine's programs and libraries, for runs without an image: the targets of the empty image's links."""
+    paths = [Path("/usr"), *(Path(link) for link in LINKS if Path(link).is_dir() and not Path(link).is_symlink())]
+    return [Mount(PurePosixPath(path), PurePosixPath(path)) for path in paths]
 
 
-def _inputs(order: RunSpecification) -> Iterable[dict[str, object]]:
-    mounts = [*([] if order.image else system_mounts()), *order.inputs]
-    return [_bound(str(mount.source), str(mount.target), read_only=True) for mount in mounts]
+def _inputs(specification: RunSpecification) -> Iterable[dict[str, object]]:
+    mounts = [*([] if specification.image else system_mounts()), *specification.inputs]
+    return [_bind_mount(str(mount.source), str(mount.target), read_only=True) for mount in mounts]
 
 
-def _bound(source: str, target: str, read_only: bool) -> dict[str, object]:
+def _bind_mount(source: str, target: str, read_only: bool) -> dict[str, object]:
     return {"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only}
 
 
 def _writable(setting: ContainerSetting) -> list[str]:
-    """Podman makes more than the usual place in memory, without any size unless it is told."""
+    """Directories in memory. Podman makes more than the usual one, without a limit unless it is given one."""
     return [TEMPORARY, *(PODMANS_OWN if setting.is_podman else ()), *setting.volumes]
 
 
@@ -109,14 +109,14 @@ def _resources(limits: RunLimits) -> Mapping[str, int]:
     }
 
 
-def _devices(order: RunSpecification, is_podman: bool) -> dict[str, object]:
-    """Files as they are; GPUs by name, which Docker asks of the driver's tools and Podman of their description."""
-    files = [_device(str(device)) for device in order.grants.devices]
-    gpus = order.grants.gpus
+def _devices(specification: RunSpecification, is_podman: bool) -> dict[str, object]:
+    """Device files by path, GPUs by name: Docker asks the driver's tools for a name, Podman their description."""
+    files = [_device(str(device)) for device in specification.grants.devices]
+    gpus = specification.grants.gpus
     if not gpus or is_podman:
         return {"Devices": [*files, *(_device(f"nvidia.com/gpu={gpu}") for gpu in gpus)]}
-    asked = {"Driver": "nvidia", "DeviceIDs": list(gpus), "Capabilities": [["gpu", "compute", "utility"]]}
-    return {"Devices": files, "DeviceRequests": [asked]}
+    gpu_request = {"Driver": "nvidia", "DeviceIDs": list(gpus), "Capabilities": [["gpu", "compute", "utility"]]}
+    return {"Devices": files, "DeviceRequests": [gpu_request]}
 
 
 def _device(path: str) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """Images for runs in an engine: brought when a run needs one, removed when no run does.
 
-Whatever a run uses has a name of ours, so that no customer's image ever takes a name that the owner uses, and all of
-them are found again. An image in a file is looked through before the engine unpacks it. One in a registry is fetched as
-anybody could fetch it, while the disk has room. What the owner has is the owner's: no task that names it is shown it.
+Every image that a run uses gets a name of ours, so that no customer's image takes a name that the owner uses, and all
+of ours can be found again. An image in a file is checked before the engine unpacks it. One in a registry is fetched
+without passwords, while the disk has space. The owner's own images are not shown to tasks that name them.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ ENTRIES_MAX = 2_000_000
 NOT_THERE = 404
 EMPTY = "empty"
 FETCHING = "fetching-"
-"""A file that begins so names an image while it may be in the engine under its own name."""
+"""The prefix of a file that names an image while the engine may have it under its original name."""
 _ENGINES_HOME = Path(pwd.getpwuid(0).pw_dir)
 PASSWORDS = (
     Path("/run/containers/0/auth.json"),
@@ -42,7 +42,7 @@ PASSWORDS = (
     _ENGINES_HOME / ".docker/config.json",
     _ENGINES_HOME / ".dockercfg",
 )
-"""Where Podman looks for passwords of registries, whoever asks it to fetch. Docker has none but those it is given."""
+"""Where Podman looks for passwords of registries, whoever asks it to fetch. Docker uses only those it is given."""
 
 
 class UnfitImage(EngineFault):
@@ -58,22 +58,22 @@ class FetchedImage:
 
 
 class Images:
-    """`place` is the sandbox's, for notes of what is being fetched; `root` is where the engine keeps images."""
+    """`directory` is the sandbox's, for notes on what is being fetched; `root` is where the engine keeps images."""
 
-    def __init__(self, api: EngineApi, mark: str, place: Path, root: Path, is_podman: bool) -> None:
-        self._api, self._own, self._place = api, f"{REPOSITORY}/{mark}", place
+    def __init__(self, api: EngineApi, mark: str, directory: Path, root: Path, is_podman: bool) -> None:
+        self._api, self._repository, self._directory = api, f"{REPOSITORY}/{mark}", directory
         self._root, self._is_podman = root, is_podman
         self._users: Counter[str] = Counter()
         self._bringing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def sweep(self) -> None:
-        """Remove what a killed agent was just fetching."""
-        for note in self._place.glob(f"{FETCHING}*"):
+        """Remove the images that a killed agent was just fetching."""
+        for note in self._directory.glob(f"{FETCHING}*"):
             await self._remove(note.read_text())
             note.unlink()
 
     async def bring_empty(self) -> None:
-        """An image with nothing but places to mount at, for runs that use the machine's own programs."""
+        """Make an image with nothing but mount points, for runs that use the machine's own programs."""
         with tempfile.NamedTemporaryFile(suffix=".tar") as file:
             file.write(_empty_root())
             file.flush()
@@ -81,13 +81,13 @@ class Images:
 
     @asynccontextmanager
     async def used(self, image: Image | None, within_s: float) -> AsyncIterator[FetchedImage]:
-        """The image, in the engine for as long as somebody uses it. A registry may take its time, but not for ever."""
+        """The image, which the engine keeps for as long as a run uses it. Fetching it has a deadline."""
         name = await self._name(image)
         self._users[name] += 1
         try:
             try:
                 async with asyncio.timeout(within_s), self._bringing[name]:
-                    volumes = await self._there(name, image)
+                    volumes = await self._ensure(name, image)
             except TimeoutError:
                 raise UnfitImage("The image did not come before the deadline: name a smaller one.") from None
             yield FetchedImage(name, volumes)
@@ -95,9 +95,9 @@ class Images:
             await asyncio.shield(self._let_go(name, image))
 
     async def _let_go(self, name: str, image: Image | None) -> None:
-        """Remove it with its last user. Whoever wants it meanwhile waits, and brings it again.
+        """Remove the image with its last user. A run that needs it meanwhile waits, and brings it again.
 
-        A user is counted until it has the lock, so a lock that somebody waits for is never forgotten.
+        A user counts until it has the lock, so a lock that somebody waits for is never deleted.
         """
         async with self._bringing[name]:
             self._users[name] -= 1
@@ -108,35 +108,35 @@ class Images:
 
     async def _name(self, image: Image | None) -> str:
         if image is None:
-            return f"{self._own}/{EMPTY}:latest"
+            return f"{self._repository}/{EMPTY}:latest"
         if image.tarball is None:
-            return f"{self._own}/{sha256(full_name(image.reference).encode()).hexdigest()}:latest"
-        return f"{self._own}/{await asyncio.to_thread(_digest, Path(image.tarball))}:latest"
+            return f"{self._repository}/{sha256(full_name(image.reference).encode()).hexdigest()}:latest"
+        return f"{self._repository}/{await asyncio.to_thread(_digest, Path(image.tarball))}:latest"
 
-    async def _there(self, name: str, image: Image | None) -> tuple[str, ...]:
-        """The volumes of an image, brought if need be."""
-        found = await self._found(name)
-        if found is None and image is not None:
+    async def _ensure(self, name: str, image: Image | None) -> tuple[str, ...]:
+        """Bring the image if need be; returns its volumes."""
+        description = await self._description(name)
+        if description is None and image is not None:
             await self._bring(name, image)
-            found = await self._found(name)
-        if found is None:
+            description = await self._description(name)
+        if description is None:
             raise EngineFault(f"The container engine has lost the image {name}: start the agent again.")
-        if found.get("Size", 0) > UNPACKED_BYTES_MAX:
+        if description.get("Size", 0) > UNPACKED_BYTES_MAX:
             raise UnfitImage(SandboxRefusal.IMAGE_UNFIT.sentence)
-        return tuple((found.get("Config") or {}).get("Volumes") or {})
+        return tuple((description.get("Config") or {}).get("Volumes") or {})
 
-    async def _found(self, name: str) -> Any:
+    async def _description(self, name: str) -> Any:
         try:
-            return await self._api.ask("GET", f"{_place(name)}/json")
+            return await self._api.ask("GET", f"{_image_path(name)}/json")
         except EngineFault as fault:
             if fault.status != NOT_THERE:
                 raise
         return None
 
     async def _remove(self, name: str) -> None:
-        """Its last name takes the image with it; of one that has others, too, only the name goes."""
+        """Remove a name, and the image if it has no other name."""
         with suppress(EngineFault):  # the sweep at the next start removes it
-            await self._api.ask("DELETE", _place(name), force="true")
+            await self._api.ask("DELETE", _image_path(name), force="true")
 
     async def _bring(self, name: str, image: Image) -> None:
         if image.tarball is None:
@@ -148,19 +148,19 @@ class Images:
         await self._import(tarball, name)
 
     async def _fetch(self, name: str, source: str) -> None:
-        """From its registry, to be renamed. Of the same name there may be one that the owner keeps to themselves."""
-        if await self._found(source) is not None:
+        """Fetch an image from its registry and rename it. Refuse if the owner has an image of that name."""
+        if await self._description(source) is not None:
             raise EngineFault(f"The owner of this machine has {source} already, and tasks see nothing of the owner's.")
         if self._is_podman and (file := next(filter(Path.exists, PASSWORDS), None)):
             raise EngineFault(
                 f"Podman would fetch images for tasks with the owner's passwords in {file}: remove it, or use Docker."
             )
-        note = self._place / f"{FETCHING}{sha256(source.encode()).hexdigest()}"
+        note = self._directory / f"{FETCHING}{sha256(source.encode()).hexdigest()}"
         note.write_text(source)
         try:
             await self._pull(source)
             repository, _, tag = name.rpartition(":")
-            await self._api.ask("POST", f"{_place(source)}/tag", repo=repository, tag=tag)
+            await self._api.ask("POST", f"{_image_path(source)}/tag", repo=repository, tag=tag)
         except EngineFault as fault:
             raise UnfitImage(f"The image {source} could not be fetched: {fault}", fault.status) from fault
         finally:
@@ -168,7 +168,7 @@ class Images:
             note.unlink()
 
     async def _pull(self, source: str) -> None:
-        """No registry says how much an image unpacks to: it is given up when it leaves the machine too little disk."""
+        """Pull an image. No registry says how much it unpacks to, so give up when too little disk is left."""
         pulling = asyncio.ensure_future(self._api.send("/images/create", None, fromImage=source))
         try:
             while not (await asyncio.wait({pulling}, timeout=WATCH_S))[0]:
@@ -179,7 +179,7 @@ class Images:
             pulling.cancel()
 
     async def _import(self, tarball: Path, name: str) -> None:
-        """Podman knows no tag here but the latest, so that names differ before the colon."""
+        """Import an archive. Podman knows only the tag `latest` here, so our names differ before the colon."""
         repository, _, tag = name.rpartition(":")
         await self._api.send("/images/create", tarball, fromSrc="-", repo=repository, tag=tag)
 
@@ -187,12 +187,12 @@ class Images:
 def _is_full(root: Path) -> bool:
     try:
         disk = os.statvfs(root)
-    except OSError:  # an engine in a machine of its own fills that one
+    except OSError:  # an engine in a virtual machine fills that machine's disk
         return False
     return disk.f_bavail * disk.f_frsize < SPARE_BYTES
 
 
-def _place(name: str) -> str:
+def _image_path(name: str) -> str:
     return f"/images/{quote(name, safe='')}"
 
 
@@ -202,14 +202,14 @@ def _digest(tarball: Path) -> str:
 
 
 def _empty_root() -> bytes:
-    """Links as this machine has them, and directories for the rest."""
+    """An archive with this machine's links, and directories as mount points."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as archive:
         for name in ("usr", "proc", "sys", "dev", "etc", "tmp", WORK.strip("/")):
             archive.addfile(_entry(name, tarfile.DIRTYPE))
         for link in filter(Path.is_symlink, map(Path, LINKS)):
             archive.addfile(_entry(link.name, tarfile.SYMTYPE, str(link.readlink())))
-        for directory in (one for one in map(Path, LINKS) if one.is_dir() and not one.is_symlink()):
+        for directory in (link for link in map(Path, LINKS) if link.is_dir() and not link.is_symlink()):
             archive.addfile(_entry(directory.name, tarfile.DIRTYPE))
     return content.getvalue()
 

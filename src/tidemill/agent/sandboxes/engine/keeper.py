@@ -1,7 +1,7 @@
 """Removes every container and image of one agent from an engine: at the agent's start, and when the agent is gone.
 
-An engine keeps containers running whatever becomes of who started them. So this program waits beside the agent and,
-at the agent's end, however that came, removes what has its mark. It imports the standard library alone.
+An engine keeps containers running when the agent that started them dies. So this program waits beside the agent and,
+however the agent ends, removes everything with its mark. It imports the standard library alone.
 """
 
 import http.client
@@ -17,11 +17,11 @@ from urllib.parse import quote
 LABEL = "tidemill.agent"
 REPOSITORY = "tidemill.local"
 ROUNDS, BETWEEN_S = 8, 0.25
-"""A request that the agent had just made may still be carried out after its end."""
+"""The engine may still carry out a call that the agent made just before its end."""
 TIMEOUT_S = 30.0
 
 
-class _Local(http.client.HTTPConnection):
+class _SocketConnection(http.client.HTTPConnection):
     def __init__(self, path: str) -> None:
         super().__init__("engine", timeout=TIMEOUT_S)
         self._path = path
@@ -33,11 +33,11 @@ class _Local(http.client.HTTPConnection):
 
 
 def remove_all(path: str, mark: str) -> int:
-    """Remove containers, then images, with this mark. How many were found."""
-    found = [*_marked(path, mark)]
-    for place in found:
-        _ask(path, "DELETE", f"{place}?force=true&v=true")
-    return len(found)
+    """Remove containers, then images, with this mark. Returns how many there were."""
+    paths = [*_marked(path, mark)]
+    for item_path in paths:
+        _ask(path, "DELETE", f"{item_path}?force=true&v=true")
+    return len(paths)
 
 
 def _marked(path: str, mark: str) -> Iterator[str]:
@@ -49,10 +49,10 @@ def _marked(path: str, mark: str) -> Iterator[str]:
         yield from (f"/images/{tag}" for tag in tags if tag.startswith(f"{REPOSITORY}/{mark}/"))
 
 
-def _ask(path: str, method: str, place: str) -> Any:
-    connection = _Local(path)
+def _ask(path: str, method: str, api_path: str) -> Any:
+    connection = _SocketConnection(path)
     try:
-        connection.request(method, f"/v1.40{place}")
+        connection.request(method, f"/v1.40{api_path}")
         answer = connection.getresponse()
         content = answer.read()
         return json.loads(content) if answer.status == http.client.OK and method == "GET" else None
@@ -61,7 +61,7 @@ def _ask(path: str, method: str, place: str) -> Any:
 
 
 def main() -> None:
-    """Wait until the agent's end of our input closes. Signals that mean the agent come to us as well."""
+    """Wait until the agent's end of our input closes. Ignore signals to the agent, which reach us as well."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     path, mark = sys.argv[1:3]

@@ -1,8 +1,8 @@
 """Runs in a container engine through Docker's API, by Docker or Podman: for tasks that bring their own image.
 
-A run without an image sees the machine's own programs, as in bubblewrap. The engine must run as root: without, it does
-not hold anybody to a memory limit. Containers and images have the agent's mark; they are removed after each run, by
-the keeper when the agent is gone, and at the agent's next start.
+A run without an image sees the machine's own programs, as in bubblewrap. The engine must run as root: otherwise it
+enforces no memory limit. Containers and images have the agent's mark. They are removed after each run, by the keeper
+when the agent is gone, and at the agent's next start.
 """
 
 import asyncio
@@ -47,33 +47,39 @@ SOCKETS = (Path("/run/docker.sock"), Path("/var/run/docker.sock"), Path("/run/po
 CALLS_FILE = "calls.json"
 KILL = 137
 KEEPER_S = 20.0
-"""What the keeper of a killed agent may take to remove all that it had."""
+"""How long the keeper of a killed agent may take to remove its containers and images."""
 TOLD_BY_ENGINE = {Ability.MEMORY: "MemoryLimit", Ability.PIDS: "PidsLimit", Ability.CPU: "CpuCfsQuota"}
 
 
 class EngineSandbox(Sandbox):
     """Use `open_engine`."""
 
-    def __init__(self, place: Path, lock: int, api: EngineApi, keeper: subprocess.Popen[bytes], told: Any) -> None:
-        self._place, self._lock, self._api, self._keeper = place, lock, api, keeper
-        self._mark, self._is_podman = mark(place), "podman" in json.dumps(told["version"]).lower()
+    def __init__(
+        self, directory: Path, lock: int, api: EngineApi, keeper: subprocess.Popen[bytes], answers: Any
+    ) -> None:
+        self._directory, self._lock, self._api, self._keeper = directory, lock, api, keeper
+        self._mark, self._is_podman = mark(directory), "podman" in json.dumps(answers["version"]).lower()
         self._users = own_users() if os.geteuid() == 0 else set()
-        self._calls = _calls(place, self._is_podman)
+        self._calls = _calls(directory, self._is_podman)
         self._gpu_memory = watched_gpu_memory()
         self._lives: dict[str, RunLife] = {}
-        self.images = Images(api, self._mark, place, Path(told["info"].get("DockerRootDir") or "/"), self._is_podman)
-        name, version = "Podman" if self._is_podman else "Docker", told["version"].get("Version", "")
+        self.images = Images(
+            api, self._mark, directory, Path(answers["info"].get("DockerRootDir") or "/"), self._is_podman
+        )
+        name, version = "Podman" if self._is_podman else "Docker", answers["version"].get("Version", "")
         self.description = f"{name} {version}".rstrip()
-        self.enforced = _enforced(told["info"], self._calls is not None, self._gpu_memory is not None)
+        self.enforced = _enforced(answers["info"], self._calls is not None, self._gpu_memory is not None)
 
-    async def run(self, order: RunSpecification, told: RunListener) -> RunOutcome:
-        if order.name in self._lives:
-            raise SandboxFault(f"A run named {order.name} is here already: give each attempt a name of its own.")
-        life = self._lives[order.name] = RunLife(order, told, self._gpu_memory)
+    async def run(self, specification: RunSpecification, listener: RunListener) -> RunOutcome:
+        if specification.name in self._lives:
+            raise SandboxFault(
+                f"A run named {specification.name} is here already: give each attempt a name of its own."
+            )
+        life = self._lives[specification.name] = RunLife(specification, listener, self._gpu_memory)
         user = self._users.pop() if os.geteuid() == 0 else None
-        room = self._place / order.name
+        room = self._directory / specification.name
         try:
-            async with self.images.used(order.image, order.limits.seconds) as image:
+            async with self.images.used(specification.image, specification.limits.seconds) as image:
                 return await self._run(life, room, user, image)
         except UnfitImage as unfit:
             life.hear(OutputStream.ERRORS, f"{unfit}\n".encode())
@@ -81,8 +87,8 @@ class EngineSandbox(Sandbox):
         finally:
             try:
                 await whole(asyncio.to_thread(run_directories.remove_room, room))
-            finally:  # also when the caller is cancelled meanwhile: else nobody could ever have the name and the user
-                del self._lives[order.name]
+            finally:  # also when the caller is cancelled: else the name and the user would stay taken
+                del self._lives[specification.name]
                 self._users |= set() if user is None else {user}
 
     def cancel(self, name: str) -> bool:
@@ -92,7 +98,7 @@ class EngineSandbox(Sandbox):
         return life is not None
 
     async def settled(self) -> None:
-        """Everything is removed before a run's end is told."""
+        """Nothing to wait for: `run` removes everything before it returns."""
 
     def close(self) -> None:
         assert self._keeper.stdin is not None
@@ -103,17 +109,17 @@ class EngineSandbox(Sandbox):
     async def _run(self, life: RunLife, room: Path, user: int | None, image: FetchedImage) -> RunOutcome:
         work = run_directories.make_room(room, user, [])
         await life.listener.prepared(work)
-        who = os.getuid() if user is None else user
-        setting = ContainerSetting(self._mark, work, who, image.name, image.volumes, self._calls, self._is_podman)
+        user_id = os.getuid() if user is None else user
+        setting = ContainerSetting(self._mark, work, user_id, image.name, image.volumes, self._calls, self._is_podman)
         body = creation(life.specification, setting)
         async with self._created(f"tidemill-{self._mark}-{life.specification.name}", body) as container:
-            ended = await self._live(life, work, container)
+            run_outcome = await self._run_container(life, work, container)
         await life.listener.collected(work)
-        return ended
+        return run_outcome
 
     @asynccontextmanager
     async def _created(self, name: str, body: dict[str, object]) -> AsyncIterator[str]:
-        """A container, removed by its name: a request that was given up may still have made it."""
+        """A container, removed by its name: a call that was given up may still have created it."""
         try:
             await self._api.ask("POST", "/containers/create", body, name=name)
             yield name
@@ -122,13 +128,13 @@ class EngineSandbox(Sandbox):
             with contextlib.suppress(EngineFault):
                 await asyncio.shield(removing)
 
-    async def _live(self, life: RunLife, work: Path, container: str) -> RunOutcome:
+    async def _run_container(self, life: RunLife, work: Path, container: str) -> RunOutcome:
         try:
             async with (
                 self._api.attached(container) as chunks,
                 ContainerProcesses(self._api, container, life, chunks) as running,
             ):
-                return await life.last(work, running)
+                return await life.until_end(work, running)
         except CannotStart as words:
             life.hear(OutputStream.ERRORS, f"{words}\n".encode())
             return RunOutcome(RunEnding.NOT_STARTED)
@@ -138,8 +144,8 @@ class ContainerProcesses(RunProcesses):
     """The processes of a container."""
 
     def __init__(self, api: EngineApi, container: str, life: RunLife, chunks: AsyncIterator[bytes]) -> None:
-        self._api, self._place = api, f"/containers/{container}"
-        self._hearing = asyncio.create_task(_heard(chunks, life))
+        self._api, self._path = api, f"/containers/{container}"
+        self._listening = asyncio.create_task(_hear(chunks, life))
         self._first = 0
         self._first_descriptor: int | None = None
         self._killed = False
@@ -153,18 +159,18 @@ class ContainerProcesses(RunProcesses):
     async def __aenter__(self) -> "ContainerProcesses":
         """Start it."""
         try:
-            await self._api.ask("POST", f"{self._place}/start")
+            await self._api.ask("POST", f"{self._path}/start")
         except EngineFault as fault:
-            self._hearing.cancel()
+            self._listening.cancel()
             raise (CannotStart(str(fault)) if fault.status else fault) from fault
         self._waiting = asyncio.create_task(self._wait())
-        state = (await self._api.ask("GET", f"{self._place}/json"))["State"]
+        state = (await self._api.ask("GET", f"{self._path}/json"))["State"]
         if state.get("Pid"):
             self._watch(int(state["Pid"]))
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._hearing.cancel()
+        self._listening.cancel()
         if self._waiting is not None:
             self._waiting.cancel()
         if self._first_descriptor is not None:
@@ -175,8 +181,8 @@ class ContainerProcesses(RunProcesses):
         return [self._first, *descendants(self._first)] if self._first else []
 
     def ran_out_of_memory(self) -> bool:
-        """The kernel's count, while the container's group is there, and then what it was when the first process ended;
-        or the engine's word."""
+        """By the kernel's count while the container's group exists, then by its last count when the first process
+        ended; or by the engine's answer."""
         if self._memory and not self._was_counted:
             self._ran_out |= bool(self._memory.kills())
         return self._ran_out
@@ -189,33 +195,33 @@ class ContainerProcesses(RunProcesses):
             self._killed = True
             await self._signal("SIGKILL")
             await asyncio.wait({self.exited})
-        await asyncio.wait({self._hearing}, timeout=GRACE_S)
+        await asyncio.wait({self._listening}, timeout=GRACE_S)
 
     def outcome(self, ending: RunEnding) -> RunOutcome:
-        """Nothing inside can kill the first process: who did was the kernel, for memory, or somebody outside. Where
-        nobody counted, it was for memory: that is what happens. Where the kernel does not tell that it was killed, a
-        program may have chosen to end so, and nobody else is blamed for it."""
-        told = None if self._first_descriptor is None else wait_status(self._first_descriptor)
-        found = outcome(ending, self._status) if told is None else outcome_of_wait(ending, told)
-        if ending is RunEnding.DONE and self._status == KILL and found.exit_code is None and not self._killed:
+        """Nothing inside can kill the first process: the kernel killed it for memory, or somebody outside did. Without
+        a count, assume memory, the usual cause. If the kernel does not tell that it was killed, the program may have
+        chosen this exit code, so nobody else is blamed."""
+        kernel_status = None if self._first_descriptor is None else wait_status(self._first_descriptor)
+        run_outcome = outcome(ending, self._status) if kernel_status is None else outcome_of_wait(ending, kernel_status)
+        if ending is RunEnding.DONE and self._status == KILL and run_outcome.exit_code is None and not self._killed:
             if not self._was_counted:
-                return RunOutcome(RunEnding.MEMORY, signal=found.signal)
-            return found if told is None else RunOutcome(RunEnding.KILLED, signal=found.signal)
-        return found
+                return RunOutcome(RunEnding.MEMORY, signal=run_outcome.signal)
+            return run_outcome if kernel_status is None else RunOutcome(RunEnding.KILLED, signal=run_outcome.signal)
+        return run_outcome
 
     async def _wait(self) -> None:
         try:
-            answer = await self._api.ask("POST", f"{self._place}/wait", patient=True)
+            answer = await self._api.ask("POST", f"{self._path}/wait", patient=True)
             self._status = int(answer["StatusCode"])
-            if self._status == KILL:  # Docker tells; Podman's no means nothing
-                state = (await self._api.ask("GET", f"{self._place}/json"))["State"]
+            if self._status == KILL:  # Docker tells the truth; a "no" from Podman means nothing
+                state = (await self._api.ask("GET", f"{self._path}/json"))["State"]
                 self._ran_out |= bool(state.get("OOMKilled"))
         finally:
             if not self.exited.done():
                 self.exited.set_result(None)
 
     def _watch(self, first: int) -> None:
-        """Look when the first process ends: the engine removes its group a moment later."""
+        """Count when the first process ends: the engine removes its group a moment later."""
         self._first, self._memory = first, MemoryCount(first)
         with contextlib.suppress(ProcessLookupError):
             self._first_descriptor = os.pidfd_open(first)
@@ -230,27 +236,27 @@ class ContainerProcesses(RunProcesses):
         self._ran_out |= bool(kills)
 
     async def _signal(self, name: str) -> None:
-        with contextlib.suppress(EngineFault):  # it may have ended meanwhile
-            await self._api.ask("POST", f"{self._place}/kill", signal=name)
+        with contextlib.suppress(EngineFault):  # the container may have ended meanwhile
+            await self._api.ask("POST", f"{self._path}/kill", signal=name)
 
 
-async def _heard(chunks: AsyncIterator[bytes], life: RunLife) -> None:
+async def _hear(chunks: AsyncIterator[bytes], life: RunLife) -> None:
     await tell_apart(chunks, life.hear)
 
 
-async def open_engine(place: Path, path: Path) -> EngineSandbox:
-    """Take a place for runs, remove what a killed agent left in it and in the engine, and try a run."""
-    lock = await asyncio.to_thread(directory_lock, place, KEEPER_S)
+async def open_engine(directory: Path, path: Path) -> EngineSandbox:
+    """Lock a directory for runs, remove what a killed agent left in it and in the engine, and try a run."""
+    lock = await asyncio.to_thread(directory_lock, directory, KEEPER_S)
     api = EngineApi(path)
     try:
-        told = await _told(api)
-        await asyncio.to_thread(engine_keeper.remove_all, str(path), mark(place))
-        await asyncio.to_thread(run_directories.sweep, place, str(path))
+        answers = await _ask_about_engine(api)
+        await asyncio.to_thread(engine_keeper.remove_all, str(path), mark(directory))
+        await asyncio.to_thread(run_directories.sweep, directory, str(path))
     except BaseException:
         await api.close()
         os.close(lock)
         raise
-    engine = EngineSandbox(place, lock, api, _keeper(path, mark(place), lock), told)
+    engine = EngineSandbox(directory, lock, api, _keeper(path, mark(directory), lock), answers)
     try:
         await engine.images.sweep()
         await engine.images.bring_empty()
@@ -261,39 +267,39 @@ async def open_engine(place: Path, path: Path) -> EngineSandbox:
     return engine
 
 
-async def _told(api: EngineApi) -> dict[str, Any]:
-    """What the engine says of itself."""
-    told = {"version": await api.ask("GET", "/version"), "info": await api.ask("GET", "/info")}
-    if "rootless" in json.dumps(told["info"].get("SecurityOptions") or []) or told["info"].get("Rootless"):
+async def _ask_about_engine(api: EngineApi) -> dict[str, Any]:
+    """The engine's answers about its version and its abilities."""
+    answers = {"version": await api.ask("GET", "/version"), "info": await api.ask("GET", "/info")}
+    if "rootless" in json.dumps(answers["info"].get("SecurityOptions") or []) or answers["info"].get("Rootless"):
         raise SandboxFault("This container engine runs without root and enforces no memory limit: start it as root.")
-    return told
+    return answers
 
 
 def _keeper(path: Path, own_mark: str, lock: int) -> subprocess.Popen[bytes]:
-    """It holds the place as well: a new agent's containers have the same mark, and would be removed with the old."""
+    """Start the keeper. It keeps the lock, too: it would remove a new agent's containers, which have the same mark."""
     line = [sys.executable, "-I", "-S", engine_keeper.__file__, str(path), own_mark]
     return subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env={}, cwd="/", pass_fds=(lock,))
 
 
 async def _try_out(engine: EngineSandbox) -> None:
-    said = bytearray()
-    order = RunSpecification("trial", Command(("/usr/bin/true",)), RunLimits(seconds=60))
-    ended = await engine.run(order, RunListener(lambda _, chunk: said.extend(chunk)))
-    if not ended.succeeded:
-        words = said.decode(errors="replace").strip() or ended.ending.value
+    output = bytearray()
+    specification = RunSpecification("trial", Command(("/usr/bin/true",)), RunLimits(seconds=60))
+    run_outcome = await engine.run(specification, RunListener(lambda _, chunk: output.extend(chunk)))
+    if not run_outcome.succeeded:
+        words = output.decode(errors="replace").strip() or run_outcome.ending.value
         raise SandboxFault(f"The container engine does not work on this machine. It says: {words}")
 
 
-def _calls(place: Path, is_podman: bool) -> str | None:
-    """The profile of refused calls as the engine wants it: Podman reads a file, Docker takes the text."""
+def _calls(directory: Path, is_podman: bool) -> str | None:
+    """The profile of refused calls as the engine takes it: Podman reads a file, Docker takes the text."""
     profile = call_profile(this_machine())
     if profile is None:
         return None
     text = json.dumps(profile)
     if not is_podman:
         return text
-    (place / CALLS_FILE).write_text(text)
-    return str(place / CALLS_FILE)
+    (directory / CALLS_FILE).write_text(text)
+    return str(directory / CALLS_FILE)
 
 
 def _enforced(info: Any, calls: bool, gpu_memory: bool) -> Enforcement:
