@@ -1,8 +1,8 @@
-"""How a program in a sandbox is told what to do, and tells how it goes.
+"""How a program in a sandbox gets its work, and reports progress and failure.
 
-Its one argument is JSON: the kind's work, where its inputs lie, and what else its runner says. Its result is what is
+Its one argument is JSON: the kind's work, the paths of its inputs, and what else its runner says. Its result is what is
 below `out` when it ends with 0. Progress goes to standard error, in lines `tidemill-progress PPM`, in steps of at least
-one per cent. What cannot be done becomes one sentence there and an exit code that says whose fault it is.
+one per cent. A failure becomes one sentence there and an exit code that says whose fault it is.
 """
 
 import json
@@ -22,7 +22,7 @@ class UnfitInput(Exception):
 
 
 class MachineUnable(Exception):
-    """This machine cannot do it; the text says why. Another one may."""
+    """This machine cannot do the work; the text says why. Another one may."""
 
 
 class ProgressMeter:
@@ -45,14 +45,14 @@ def carry_out(program: Callable[[dict[str, Any], ProgressMeter], None]) -> None:
 
 
 def read_work() -> Any:
-    """What the program is asked to do. Its directory for results is there from now on."""
+    """The program's work. Makes the directory for its results."""
     os.makedirs("out", exist_ok=True)
     return json.loads(sys.argv[1])
 
 
 @contextmanager
 def in_sentences() -> Iterator[None]:
-    """What fails within becomes a sentence and an exit code."""
+    """Turn a failure inside into a sentence and an exit code."""
     try:
         yield
     except UnfitInput as unfit:

@@ -1,4 +1,4 @@
-"""Texts become embeddings, a window of texts at a time, so that memory does not grow with their number."""
+"""Turns texts into embeddings, a window of texts at a time, so that memory does not grow with their number."""
 
 import json
 from collections import defaultdict
@@ -17,31 +17,31 @@ WINDOW = 2048
 TOKENS_AT_ONCE = 4096
 
 
-def embed(told: dict[str, Any], progress: ProgressMeter) -> None:
-    count = told["work"].get("count") or len(told["work"]["texts"])
-    model = MiniLm(told["weights"])
-    with open(told["vocabulary"], encoding="utf-8", newline="\n") as file:
+def embed(parameters: dict[str, Any], progress: ProgressMeter) -> None:
+    count = parameters["work"].get("count") or len(parameters["work"]["texts"])
+    model = MiniLm(parameters["weights"])
+    with open(parameters["vocabulary"], encoding="utf-8", newline="\n") as file:
         tokens = Vocabulary(file.read().split("\n"))
-    waiting = texts(told, count)
+    waiting = texts(parameters, count)
     with open("out/embeddings.npy", "wb") as out:
         out.write(header_of(MatrixLayout("float32", count, WIDTH)))
         for first in range(0, count, WINDOW):
-            numbers = [tokens.numbers(text, told["tokens_max"]) for text in islice(waiting, WINDOW)]
+            numbers = [tokens.numbers(text, parameters["tokens_max"]) for text in islice(waiting, WINDOW)]
             rows = np.empty((len(numbers), WIDTH), dtype="<f4")
             for done in _filling(model, numbers, rows):
                 progress.at(first + done, count)
             out.write(rows.data)
-        next(waiting, None)  # asks for the texts that should not be there
+        next(waiting, None)  # checks that no text is left over
 
 
-def texts(told: dict[str, Any], count: int) -> Iterator[str]:
-    """The texts, each as it comes. An input with more or fewer than was said is refused."""
-    if "count" not in told["work"]:
-        yield from told["work"]["texts"]
+def texts(parameters: dict[str, Any], count: int) -> Iterator[str]:
+    """The texts, one by one. An input with more or fewer than the work says is refused."""
+    if "count" not in parameters["work"]:
+        yield from parameters["work"]["texts"]
         return
-    with open(told["inputs"]["texts"], "rb") as file:
+    with open(parameters["inputs"]["texts"], "rb") as file:
         for number in range(count):
-            yield _text(file.readline(6 * told["text_max_bytes"] + 64), number, told["text_max_bytes"])
+            yield _text(file.readline(6 * parameters["text_max_bytes"] + 64), number, parameters["text_max_bytes"])
         if file.read(1):
             raise UnfitInput(f"The input texts has more than the {count:,} texts that the task says.")
 
@@ -58,16 +58,16 @@ def _text(line: bytes, number: int, most_bytes: int) -> str:
 
 
 def _filling(model: MiniLm, numbers: list[list[int]], rows: Any) -> Iterator[int]:
-    """Fill the rows, texts of one length together; tells how many are done."""
-    places = defaultdict(list)
-    for place, tokens in enumerate(numbers):
-        places[len(tokens)].append(place)
+    """Fill the rows, texts of one length together; yields how many are done."""
+    indices_by_length = defaultdict(list)
+    for index, tokens in enumerate(numbers):
+        indices_by_length[len(tokens)].append(index)
     done = 0
-    for length, alike in sorted(places.items()):
+    for length, indices in sorted(indices_by_length.items()):
         at_once = max(1, TOKENS_AT_ONCE // length)
-        for first in range(0, len(alike), at_once):
-            chosen = alike[first : first + at_once]
-            rows[chosen] = model.embeddings(np.array([numbers[place] for place in chosen]))
+        for first in range(0, len(indices), at_once):
+            chosen = indices[first : first + at_once]
+            rows[chosen] = model.embeddings(np.array([numbers[index] for index in chosen]))
             done += len(chosen)
             yield done
 

@@ -1,4 +1,4 @@
-"""C = A·B, slab by slab: the right matrix is held, the left one and the product pass through."""
+"""C = A·B, slab by slab: the right matrix stays in memory, the left one and the product pass through."""
 
 import os
 from collections.abc import Callable
@@ -13,39 +13,39 @@ from tidemill.core.matrices.products import RESULTS, blocks, product_rows, slabs
 from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
 
 
-def matmul(told: dict[str, Any], progress: ProgressMeter) -> None:
-    work = told["work"]
+def matmul(parameters: dict[str, Any], progress: ProgressMeter) -> None:
+    work = parameters["work"]
     m, n, k, element = work["m"], work["n"], work["k"], work["element"]
-    left = _rows(told, "a", LEFT, (m, k))
-    right = _rows(told, "b", RIGHT, (k, n))
+    left = _rows(parameters, "a", LEFT, (m, k))
+    right = _rows(parameters, "b", RIGHT, (k, n))
     on = multiplier(work["devices"])
     rights = [on.load(_whole(right, block, n)) for block in blocks(element, k)]
     with open("out/c.npy", "wb") as out:
         out.write(header_of(MatrixLayout(RESULTS[element], m, n)))
         for rows in slabs(m, max(n, k)):
-            made = product_rows(left(rows), rights, element, on.multiply)
-            out.write(made.astype(np.dtype(made.dtype).newbyteorder("<"), copy=False).data)
+            product = product_rows(left(rows), rights, element, on.multiply)
+            out.write(product.astype(np.dtype(product.dtype).newbyteorder("<"), copy=False).data)
             progress.at(rows.stop, m)
 
 
-def _rows(told: dict[str, Any], name: str, number: int, shape: tuple[int, int]) -> Callable[[range], Any]:
-    """How to have some rows of a factor."""
-    work = told["work"]
+def _rows(parameters: dict[str, Any], name: str, number: int, shape: tuple[int, int]) -> Callable[[range], Any]:
+    """A function that returns some rows of a factor."""
+    work = parameters["work"]
     if (seed := work.get("seed")) is not None:
         return lambda rows: drawn_rows(seed, number, work["element"], shape[1], rows)
-    entries = _mapped(name, told["inputs"][name], work["element"], shape)
+    entries = _mapped(name, parameters["inputs"][name], work["element"], shape)
     return lambda rows: entries[rows.start : rows.stop]
 
 
 def _mapped(name: str, path: str, element: str, shape: tuple[int, int]) -> Any:
-    """The matrix in a file of strangers, read when it is used. Its header must say this type and this shape."""
+    """The matrix in an untrusted file, read when it is used. Its header must say this type and this shape."""
     with open(path, "rb") as file:
         layout = read_layout(file.read(HEADER_MAX_BYTES), os.fstat(file.fileno()).st_size)
     if isinstance(layout, UnreadableFile):
         raise UnfitInput(f"The input {name} cannot be used. {layout.sentence}")
     if (layout.element, layout.rows, layout.columns) != (element, *shape):
-        held = f"{layout.rows:,} × {layout.columns:,} of {layout.element}"
-        raise UnfitInput(f"The input {name} is {held}; the task says {shape[0]:,} × {shape[1]:,} of {element}.")
+        found_layout = f"{layout.rows:,} × {layout.columns:,} of {layout.element}"
+        raise UnfitInput(f"The input {name} is {found_layout}; the task says {shape[0]:,} × {shape[1]:,} of {element}.")
     stored = np.dtype(element).newbyteorder("<")
     return np.memmap(path, dtype=stored, mode="r", offset=layout.begins_at, shape=shape)
 

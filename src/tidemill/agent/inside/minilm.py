@@ -1,6 +1,6 @@
 """The model all-MiniLM-L6-v2 in numpy: six layers of attention over 384 numbers a token, the mean of the last.
 
-Texts are taken together only where they have equally many tokens, so nothing is padded and nothing is masked.
+Texts are computed together only if they have equally many tokens, so nothing is padded and nothing is masked.
 """
 
 import os
@@ -22,7 +22,7 @@ _UNDER = (
     *(-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03),
     -1.42647390514189e-02,
 )
-"""A fraction of two polynomials that is the error function as closely as float32 can say."""
+"""A fraction of two polynomials that approximates the error function as closely as float32 can."""
 
 
 class MiniLm:
@@ -34,9 +34,9 @@ class MiniLm:
             tensors = read_tensors(file.read(LENGTH_BYTES + HEADER_MAX_BYTES), size_bytes)
         if isinstance(tensors, UnreadableFile):
             raise MachineUnable(f"The model on this machine is damaged. {tensors.sentence}")
-        held = np.memmap(path, dtype=np.uint8, mode="r")
+        file_bytes = np.memmap(path, dtype=np.uint8, mode="r")
         self._weights = {
-            name: held[tensor.begins_at : tensor.ends_at].view("<f4").reshape(tensor.shape)
+            name: file_bytes[tensor.begins_at : tensor.ends_at].view("<f4").reshape(tensor.shape)
             for name, tensor in tensors.items()
             if tensor.element == "F32"
         }
@@ -67,8 +67,8 @@ class MiniLm:
         shares /= shares.sum(axis=-1, keepdims=True)
         return (shares @ values).transpose(0, 2, 1, 3).reshape(texts, tokens, WIDTH)
 
-    def _embedding(self, which: str) -> Any:
-        return self._weights[f"embeddings.{which}_embeddings.weight"]
+    def _embedding(self, kind: str) -> Any:
+        return self._weights[f"embeddings.{kind}_embeddings.weight"]
 
     def _linear(self, name: str, states: Any) -> Any:
         flat = states.reshape(-1, states.shape[-1]) @ self._weights[f"{name}.weight"].T

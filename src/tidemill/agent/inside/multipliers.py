@@ -1,6 +1,6 @@
 """What multiplies matrices of float32: the processors with numpy, or a GPU with CuPy or torch, whichever is there.
 
-Each holds a right matrix where it multiplies best, and gives products back as numpy arrays. Neither library is allowed
+Each loads a right matrix to where it multiplies best, and returns products as numpy arrays. Neither library may use
 its shortened float32, so that products of int8 stay exact.
 """
 
@@ -21,7 +21,7 @@ class Multiplier(Protocol):
         """A right matrix of float32, ready for many products."""
 
     def multiply(self, left: Any, right: Any) -> Any:
-        """The product of a numpy matrix of float32 and a held one, as a numpy matrix."""
+        """The product of a numpy matrix of float32 and a loaded one, as a numpy matrix."""
 
 
 class ArrayModule:
@@ -34,8 +34,8 @@ class ArrayModule:
         return self._xp.ascontiguousarray(self._xp.asarray(right))
 
     def multiply(self, left: Any, right: Any) -> Any:
-        made = self._xp.asarray(left) @ right
-        return made if isinstance(made, np.ndarray) else made.get()
+        product = self._xp.asarray(left) @ right
+        return product if isinstance(product, np.ndarray) else product.get()
 
 
 class Torch:

@@ -1,4 +1,4 @@
-"""A tile of a picture, some pixels at a time, written when the last of them is done."""
+"""Renders a tile of a picture, some pixels at a time, and writes it when the last is done."""
 
 from typing import Any
 
@@ -11,22 +11,22 @@ from tidemill.core.pictures import png_of
 PIXELS_AT_ONCE = 16_384
 
 
-def render(told: dict[str, Any], progress: ProgressMeter) -> None:
-    work = told["work"]
+def render(parameters: dict[str, Any], progress: ProgressMeter) -> None:
+    work = parameters["work"]
     tile = work.get("tile") or {"x": 0, "y": 0, "width": work["width"], "height": work["height"]}
     scene, count = TracedScene(work["scene"]), tile["width"] * tile["height"]
     parts = []
     for first in range(0, count, PIXELS_AT_ONCE):
-        places = np.arange(first, min(first + PIXELS_AT_ONCE, count))
-        columns, rows = tile["x"] + places % tile["width"], tile["y"] + places // tile["width"]
+        indices = np.arange(first, min(first + PIXELS_AT_ONCE, count))
+        columns, rows = tile["x"] + indices % tile["width"], tile["y"] + indices // tile["width"]
         parts.append(pixels(work, scene, columns, rows))
-        progress.at(first + len(places), count)
+        progress.at(first + len(indices), count)
     with open("out/picture.png", "wb") as out:
         out.write(png_of(tile["width"], tile["height"], b"".join(parts)))
 
 
 def pixels(work: dict[str, Any], scene: TracedScene, columns: Any, rows: Any) -> bytes:
-    """Three bytes for each of these places of the whole picture."""
+    """Three bytes for each pixel at these columns and rows of the whole picture."""
     size = (work["width"], work["height"])
     totals: Vectors = (0.0, 0.0, 0.0)
     for sample in range(work["samples"]):
@@ -39,8 +39,8 @@ def pixels(work: dict[str, Any], scene: TracedScene, columns: Any, rows: Any) ->
 
 def _byte(light: Any) -> Any:
     """Brightness as a screen shows it: the square root, in 256 steps."""
-    shown = np.sqrt(np.minimum(np.maximum(light, 0.0), 1.0))
-    return np.floor(shown * 255.0 + 0.5).astype(np.uint8)
+    brightness = np.sqrt(np.minimum(np.maximum(light, 0.0), 1.0))
+    return np.floor(brightness * 255.0 + 0.5).astype(np.uint8)
 
 
 if __name__ == "__main__":

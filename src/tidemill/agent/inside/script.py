@@ -1,4 +1,4 @@
-"""A customer's program, as if it had been started by itself: with its own arguments, name and traceback."""
+"""Runs a customer's program as if it had been started by itself: with its own arguments, name and traceback."""
 
 import site
 import sys
@@ -8,10 +8,10 @@ from typing import Any
 from tidemill.agent.inside.dialogue import UnfitInput, in_sentences, read_work
 
 
-def compiled(asked: dict[str, Any]) -> CodeType:
-    """The program that was asked for."""
+def compiled(parameters: dict[str, Any]) -> CodeType:
+    """The customer's program, compiled."""
     try:
-        return compile(_text(asked), "program.py", "exec", dont_inherit=True)
+        return compile(_text(parameters), "program.py", "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as wrong:
         raise UnfitInput(
             f"The program is not Python {sys.version_info.major}.{sys.version_info.minor}: {wrong}"
@@ -19,22 +19,22 @@ def compiled(asked: dict[str, Any]) -> CodeType:
 
 
 def run(program: CodeType, arguments: list[str]) -> None:
-    """What it raises is its own, and ends it as Python always does."""
-    site.setquit()  # programs call exit(), which Python has by this alone
+    """Run it. An exception of its own ends it as Python always does."""
+    site.setquit()  # programs call exit(), which only this provides
     sys.argv = ["program.py", *arguments]
     module = sys.modules["__main__"] = ModuleType("__main__")
     exec(program, module.__dict__)  # noqa: S102 - a sandbox is where this is done
 
 
-def _text(asked: dict[str, Any]) -> bytes:
-    if (given := asked["work"].get("program")) is not None:
-        return bytes(given.encode())
-    with open(asked["inputs"]["program"], "rb") as file:
+def _text(parameters: dict[str, Any]) -> bytes:
+    if (text := parameters["work"].get("program")) is not None:
+        return bytes(text.encode())
+    with open(parameters["inputs"]["program"], "rb") as file:
         return file.read()
 
 
 if __name__ == "__main__":
     with in_sentences():
-        asked = read_work()
-        program = compiled(asked)
-    run(program, asked["work"]["arguments"])
+        parameters = read_work()
+        program = compiled(parameters)
+    run(program, parameters["work"]["arguments"])

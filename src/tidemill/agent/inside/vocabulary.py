@@ -1,6 +1,6 @@
-"""Texts as numbers that a BERT model without capitals reads: words cut into the longest pieces of its vocabulary.
+"""Turns texts into numbers for a BERT model without capitals: words are cut into the longest pieces of its vocabulary.
 
-A customer's text is text: what looks like one of the model's own marks, such as [SEP], is read letter by letter.
+A customer's text is only text: what looks like one of the model's own marks, such as [SEP], is read letter by letter.
 """
 
 import unicodedata
@@ -21,7 +21,7 @@ _IDEOGRAPHS = (
 """Each of these is a word by itself. The ranges are those that the model was trained with."""
 
 _UNREAD = {"Cc", "Cf", "Co"}
-"""Signs that are not shown are dropped. One that no standard knows yet is a word that the model does not know."""
+"""Invisible characters are dropped. One that no standard has yet is a word that the model does not know."""
 
 
 class Vocabulary:
@@ -34,12 +34,12 @@ class Vocabulary:
 
     def numbers(self, text: str, most: int) -> list[int]:
         """A text between the marks of its beginning and its end, at most so many numbers in all."""
-        found = [self._begin]
+        tokens = [self._begin]
         for word in words(text):
-            found += self._pieces(word)
-            if len(found) >= most:
+            tokens += self._pieces(word)
+            if len(tokens) >= most:
                 break
-        return [*found[: most - 1], self._end]
+        return [*tokens[: most - 1], self._end]
 
     def _pieces(self, word: str) -> list[int]:
         if word not in self._known:
@@ -48,16 +48,16 @@ class Vocabulary:
 
     def _cut(self, word: str) -> list[int]:
         """The longest piece first, again and again; a word that cannot be cut whole is unknown."""
-        at, found = 0, list[int]()
+        at, pieces = 0, list[int]()
         while at < len(word) <= WORD_MAX:
             ends = range(len(word), at, -1)
             candidates = ((end, ("##" if at else "") + word[at:end]) for end in ends)
-            end, piece = next((one for one in candidates if one[1] in self._numbers), (0, ""))
+            end, piece = next((candidate for candidate in candidates if candidate[1] in self._numbers), (0, ""))
             if not end:
                 return [self._unknown]
-            found.append(self._numbers[piece])
+            pieces.append(self._numbers[piece])
             at = end
-        return found if len(word) <= WORD_MAX else [self._unknown]
+        return pieces if len(word) <= WORD_MAX else [self._unknown]
 
 
 def words(text: str) -> Iterator[str]:
