@@ -1,4 +1,4 @@
-"""The entry of the `tidemill` command: also the first moments, while it is still loading, can be interrupted."""
+"""The entry of the `tidemill` command. Ctrl-C works from the start, while modules are still loading."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The root of the command, and the one place where errors become a sentence and an exit code."""
+"""The root of the command. Only here do errors become a sentence and an exit code."""
 
 import sys
 import traceback
@@ -65,8 +65,8 @@ app.add_typer(agent.app, name="agent")
 app.add_typer(sim.app, name="sim")
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
         sys.stdout.write(f"tidemill {__version__}\n")
         raise typer.Exit
 
@@ -82,12 +82,12 @@ def root(
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command and answer its exit code. Typer answers for usage errors and for Ctrl-C by itself."""
+    """Run a command and return its exit code. Typer reports usage errors and Ctrl-C by itself."""
     try:
         app(arguments)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else Exit.DONE
-    except Exception as error:  # noqa: BLE001  # the last place where anything can be told
+    except Exception as error:  # noqa: BLE001  # the last place that can report an error
         if "--debug" in arguments:
             traceback.print_exc()
         say(_sentence(error))

@@ -1,4 +1,4 @@
-"""Printing what a check found; a failed one is an answer of no."""
+"""Prints the results of checks. A failed one makes the command answer no."""
 
 from collections.abc import Sequence
 
@@ -6,12 +6,12 @@ from tidemill.cli.terminal.output import CommandRefused, print_json, print_table
 from tidemill.store.checks import DatabaseCheck
 
 
-def print_checks(found: Sequence[DatabaseCheck], *, advice: str, as_json: bool) -> None:
-    """Every check with its result. `advice` says what to do when one has failed."""
+def print_checks(checks: Sequence[DatabaseCheck], *, advice: str, as_json: bool) -> None:
+    """Print every check with its result. `advice` says what to do if one has failed."""
     if as_json:
-        print_json([{"check": one.name, "ok": one.ok, "detail": one.detail} for one in found])
+        print_json([{"check": check.name, "ok": check.ok, "detail": check.detail} for check in checks])
     else:
-        rows = [(one.name, "ok" if one.ok else "FAILED", one.detail) for one in found]
+        rows = [(check.name, "ok" if check.ok else "FAILED", check.detail) for check in checks]
         print_table(("check", "result", "detail"), rows)
-    if failed := [one.name for one in found if not one.ok]:
-        raise CommandRefused(f"{len(failed)} of {len(found)} checks failed ({', '.join(failed)}): {advice}")
+    if failed := [check.name for check in checks if not check.ok]:
+        raise CommandRefused(f"{len(failed)} of {len(checks)} checks failed ({', '.join(failed)}): {advice}")

@@ -33,10 +33,10 @@ class Exit(IntEnum):
     meaning: str
 
     def __new__(cls, code: int, meaning: str) -> "Exit":
-        made = int.__new__(cls, code)
-        made._value_ = code
-        made.meaning = meaning
-        return made
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.meaning = meaning
+        return member
 
 
 class CommandRefused(Exception):
@@ -65,7 +65,7 @@ def print_json(value: Any) -> None:
 
 
 def report(sentence: str, fields: Mapping[str, Any], *, as_json: bool) -> None:
-    """What a command has done: a sentence for people, or its fields for programs."""
+    """Print what a command has done: a sentence for people, or fields for programs."""
     if as_json:
         print_json(fields)
     else:
@@ -73,13 +73,13 @@ def report(sentence: str, fields: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def print_line(line: str) -> None:
-    """One line of a result, whole, however narrow the terminal."""
+    """Print one line of a result, unbroken, however narrow the terminal."""
     sys.stdout.write(printable(line) + "\n")
     sys.stdout.flush()
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table without borders; long cells are folded on a terminal and left whole elsewhere."""
+    """Print a table without borders. Long cells are folded on a terminal and left whole elsewhere."""
     if not sys.stdout.isatty():
         widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
         for row in (columns, *rows):
@@ -98,7 +98,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def print_fields(fields: Mapping[str, str]) -> None:
-    """Names and values, one a line."""
+    """Print names and values, one a line."""
     width = max(map(len, fields))
     for name, value in fields.items():
         print_line(f"{name:<{width}}  {value}")

@@ -1,6 +1,6 @@
-"""Asking people at a terminal. Questions go to stderr, so that a result on stdout stays a result.
+"""Asks people at a terminal. Questions go to stderr, so that stdout holds only the result.
 
-Nothing secret is ever an argument of a command: whoever is on the machine could read it.
+No secret is ever an argument of a command: every user of the machine could read it.
 """
 
 import getpass
@@ -16,7 +16,7 @@ _TWICE_TRIES = 3
 
 
 def ask(question: str, *, otherwise: str) -> str:
-    """One line. Where there is no terminal, `otherwise` says what to do instead."""
+    """Ask for one line. Without a terminal, `otherwise` says what to do instead."""
     _need_terminal(question, otherwise)
     sys.stderr.write(f"{question}: ")
     sys.stderr.flush()
@@ -27,7 +27,7 @@ def ask(question: str, *, otherwise: str) -> str:
 
 
 def ask_password(question: str, *, otherwise: str) -> str:
-    """A password, which does not appear on the screen."""
+    """Ask for a password, which does not appear on the screen."""
     _need_terminal(question, otherwise)
     try:
         return getpass.getpass(f"{question}: ")
@@ -36,7 +36,7 @@ def ask_password(question: str, *, otherwise: str) -> str:
 
 
 def ask_new_password(*, otherwise: str) -> str:
-    """A password that is typed twice, since nobody sees it."""
+    """Ask for a password twice, since nobody sees it."""
     for _ in range(_TWICE_TRIES):
         password = ask_password("New password", otherwise=otherwise)
         if password == ask_password("The same again", otherwise=otherwise):
@@ -46,7 +46,7 @@ def ask_new_password(*, otherwise: str) -> str:
 
 
 def password_from_stdin() -> str:
-    """The first line that a script sends us."""
+    """The password in the first line of stdin, from a script."""
     try:
         password = sys.stdin.readline().rstrip("\r\n")
     except UnicodeDecodeError:
@@ -61,7 +61,7 @@ def ask_code(question: str = "Code of your authenticator, or a recovery code") -
 
 
 def with_code(call: Callable[[str | None], Any], code: str | None = None) -> Any:
-    """Call with the code there is; if the pool wants a second factor and there is none yet, ask for it."""
+    """Call with the given code. If the pool wants a second factor and no code was given, ask for it."""
     try:
         return call(code)
     except PoolRefused as refused:
