@@ -1,1 +1,1 @@
-"""How commands reach a pool: over HTTP as somebody, or in its database."""
+"""How commands reach a pool: over HTTP with credentials, or in its database."""

@@ -1,7 +1,7 @@
-"""The tokens of whoever is logged in, on their own disk: one file a pool, that nobody else can read.
+"""The tokens of a logged-in user, on their own disk: one file a pool, which nobody else can read.
 
-A refresh token is good once, and one that comes back ends its session. So tokens are changed only under the lock of
-their file, after reading them again under it, and a file that can be seen is whole.
+A refresh token is good once, and using it twice ends its session. So tokens change only under their file's lock, after
+reading them again under it, and a visible file is always whole.
 """
 
 import fcntl
@@ -21,12 +21,12 @@ from tidemill.cli.terminal.output import CommandRefused
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _FILE_MAX_BYTES = 64 * 1024
-_HELD_BACK = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+_BLOCKED_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 @dataclass(frozen=True)
 class StoredTokens:
-    """A session with a pool, and the tokens that go on with it."""
+    """A session with a pool, and its current tokens."""
 
     url: str
     address: str
@@ -41,7 +41,7 @@ def credentials_folder() -> Path:
 
 
 class CredentialsFile:
-    """The file of one pool. Who writes or removes it holds its lock."""
+    """The file of one pool. Hold its lock to write or remove it."""
 
     def __init__(self, folder: Path, url: str) -> None:
         parts = urlsplit(url)
@@ -51,7 +51,7 @@ class CredentialsFile:
         self.file = folder / f"{name}.json"
 
     def read(self) -> StoredTokens | None:
-        """What is stored; None if nobody is logged in there. A file that others can read is refused."""
+        """The stored tokens; None if nobody is logged in there. A file that others can read is refused."""
         stored = _read(self.file)
         if stored is not None and stored.url != self._url:
             raise CommandRefused(f"{self.file} is for {stored.url}: remove it, and log in again.")
@@ -59,12 +59,12 @@ class CredentialsFile:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Alone with the file, and not to be interrupted between the use of a token and the keeping of the next."""
+        """Hold the file's lock, and block signals: nothing may come between using a token and keeping the next."""
         _make_private(self._folder)
         descriptor = os.open(self.file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED_SIGNALS)
             try:
                 yield
             finally:
@@ -75,7 +75,7 @@ class CredentialsFile:
     def write(self, tokens: StoredTokens) -> None:
         draft = self.file.with_suffix(".draft")
         with suppress(FileNotFoundError):
-            draft.unlink()  # of somebody who was killed while writing
+            draft.unlink()  # left by a process that was killed while writing
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as out:
             out.write(json.dumps(asdict(tokens)) + "\n")
@@ -107,10 +107,10 @@ def _read(file: Path) -> StoredTokens | None:
             raise CommandRefused(f"{file} does not hold tokens any more: remove it, and log in again.") from error
 
 
-def _texts(found: object) -> dict[str, str]:
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+def _texts(fields: object) -> dict[str, str]:
+    if not isinstance(fields, dict) or not all(isinstance(value, str) for value in fields.values()):
         raise TypeError
-    return found
+    return fields
 
 
 def _make_private(folder: Path) -> None:
@@ -120,10 +120,10 @@ def _make_private(folder: Path) -> None:
     _refuse_open_to_others(folder, os.lstat(folder), "700")
 
 
-def _refuse_open_to_others(path: Path, found: os.stat_result, mode: str) -> None:
-    if found.st_uid != os.geteuid():
+def _refuse_open_to_others(path: Path, status: os.stat_result, mode: str) -> None:
+    if status.st_uid != os.geteuid():
         raise CommandRefused(f"{path} belongs to another user: run this as the user who logged in.")
-    if stat.S_ISLNK(found.st_mode) or found.st_mode & _OTHERS:
+    if stat.S_ISLNK(status.st_mode) or status.st_mode & _OTHERS:
         raise CommandRefused(
             f"Others can use {path}, and may have seen the tokens in it: run `chmod {mode} {path}`, "
             "then `tidemill logout`, and log in again."

@@ -1,7 +1,7 @@
-"""Talking to a pool over HTTP. What it refuses is a sentence for the user, what keeps us from it is a fault.
+"""Calls a pool over HTTP. A refusal becomes a sentence for the user; a pool that cannot be reached is a fault.
 
-A password or a token never crosses a network in the clear: plain HTTP is for this machine only, and no proxy is told.
-Nothing is sent on to another address, whatever an answer says.
+A password or a token never crosses a network in the clear: plain HTTP is for this machine only, and goes through no
+proxy. Redirects are not followed.
 """
 
 import os
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 _API = "/api/v1"
 _DEADLINE_S = 30.0
 _LONG_S = 600.0
-"""A pool may have to read again what it has of an upload before it answers."""
+"""Before it answers, a pool may have to read the bytes of an upload again."""
 
 _PORTS = {"http": 80, "https": 443}
 _USER_AGENT = f"tidemill command line ({os.uname().sysname})"
-"""Without a version: a pool may end sessions that go on from another program."""
+"""Without a version: a pool may end a session when another program continues it."""
 
 _HOST = re.compile(r"[\w.-]+|[0-9a-f:.]+")
 _WRITTEN = "A pool's address is written as https://pool.example.com, with a port if it has one of its own."
@@ -52,11 +52,11 @@ _SENTENCES: Mapping[str, str] = {
     SecondFactorRefusal.SECOND_FACTOR_OFF.code: "The second factor is not on: run `tidemill second-factor on`.",
     KeyRefusal.UNKNOWN_KEY.code: "You have no such API key: `tidemill keys` lists them.",
 }
-"""What to do, where the pool's own sentence is for programs: it names routes and headers."""
+"""Sentences for people, where the pool's own one is for programs and names routes and headers."""
 
 
 class PoolRefused(CommandRefused):
-    """The pool says no. The code is for us, the sentence for the user."""
+    """The pool refused. The code is for us, the sentence for the user."""
 
     def __init__(self, code: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -78,40 +78,40 @@ class PoolClient:
         token: str | None = None,
         query: Mapping[str, str] | None = None,
     ) -> Any:
-        """What a route answers; raises if it is no."""
+        """A route's answer; raises if it is a refusal."""
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         answer = self._send(method, _API + path, json=body, headers=headers, params=query)
         if not answer.is_success:
-            raise _no(self.url, answer)
+            raise _refusal_of(self.url, answer)
         try:
             return answer.json() if answer.content else None
         except ValueError as error:
-            raise _no_pool(self.url, answer) from error
+            raise _not_a_pool(self.url, answer) from error
 
     def exchange(
         self, method: str, path: str, *, token: str, headers: Mapping[str, str], content: Iterable[bytes] | bytes = b""
     ) -> "httpx2.Headers":
-        """What a route says in the headers of its answer; raises if it is no. Bytes are sent as they are read."""
+        """The headers of a route's answer; raises if it is a refusal. Bytes are sent as they are read."""
         import httpx2
 
-        told = {**headers, "Authorization": f"Bearer {token}"}
+        all_headers = {**headers, "Authorization": f"Bearer {token}"}
         patient = httpx2.Timeout(_DEADLINE_S, read=_LONG_S)
-        answer = self._send(method, _API + path, headers=told, content=content, timeout=patient)
+        answer = self._send(method, _API + path, headers=all_headers, content=content, timeout=patient)
         if not answer.is_success:
-            raise _no(self.url, answer)
+            raise _refusal_of(self.url, answer)
         return answer.headers
 
     @contextmanager
     def opened(self, path: str, *, token: str, headers: Mapping[str, str]) -> "Iterator[httpx2.Response]":
-        """A route's answer, to be read piece by piece; raises if it is no."""
+        """A route's answer, to be read piece by piece; raises if it is a refusal."""
         import httpx2
 
-        told = {**headers, "Authorization": f"Bearer {token}"}
+        all_headers = {**headers, "Authorization": f"Bearer {token}"}
         try:
-            with self._client.stream("GET", _API + path, headers=told) as answer:
+            with self._client.stream("GET", _API + path, headers=all_headers) as answer:
                 if not answer.is_success:
                     answer.read()
-                    raise _no(self.url, answer)
+                    raise _refusal_of(self.url, answer)
                 yield answer
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise _unreachable(self.url, error) from error
@@ -124,63 +124,63 @@ class PoolClient:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise _unreachable(self.url, error) from error
         if "x-request-id" not in answer.headers:
-            raise _no_pool(self.url, answer)
+            raise _not_a_pool(self.url, answer)
         return answer
 
     @cached_property
     def _client(self) -> "httpx2.Client":
         import httpx2
 
-        # Without TLS there is nothing to verify, and the environment's proxies would read what we say.
+        # Without TLS there is nothing to verify, and the environment's proxies could read the call.
         secure = self.url.startswith("https:")
         headers = {"User-Agent": _USER_AGENT, "Accept": "application/json"}
         return httpx2.Client(base_url=self.url, headers=headers, timeout=_DEADLINE_S, verify=secure, trust_env=secure)
 
 
 def pool_address(text: str) -> str:
-    """The pool's address in one spelling. Refuses one to which nothing secret may be sent."""
+    """The pool's address in one spelling. Refuses an address to which no secret may be sent."""
     scheme, host, port = _parts(text)
     scheme = scheme or ("http" if is_loopback(host) else "https")
     if scheme not in _PORTS or (scheme == "http" and not is_loopback(host)):
         raise CommandRefused(f"Passwords and tokens go to {host} by HTTPS only: write https://{host}.")
-    shown = f"[{host}]" if ":" in host else host
-    return f"{scheme}://{shown}" + (f":{port}" if port not in (None, _PORTS[scheme]) else "")
+    host_text = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{host_text}" + (f":{port}" if port not in (None, _PORTS[scheme]) else "")
 
 
 def moment(text: str | None) -> str:
-    """A time of an answer, as people read it."""
+    """A time in an answer, as people read it."""
     return "" if text is None else f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M:%S}"
 
 
 def _parts(text: str) -> tuple[str, str, int | None]:
-    """Scheme, host and port, and nothing besides: what programs read differently could lead a token astray."""
+    """Scheme, host and port. Refuses anything else: programs parse it differently, and a token could go astray."""
     try:
         parts = urlsplit(text.strip() if "://" in text else f"//{text.strip()}")
         host, port = parts.hostname or "", parts.port
     except ValueError:
         raise CommandRefused(_WRITTEN) from None
-    alone = not (parts.username or parts.password or parts.path.strip("/") or parts.query or parts.fragment)
-    if not alone or not _HOST.fullmatch(host):
+    has_nothing_else = not (parts.username or parts.password or parts.path.strip("/") or parts.query or parts.fragment)
+    if not has_nothing_else or not _HOST.fullmatch(host):
         raise CommandRefused(_WRITTEN)
     return parts.scheme, host, port
 
 
-def _no(url: str, answer: "httpx2.Response") -> Exception:
+def _refusal_of(url: str, answer: "httpx2.Response") -> Exception:
     try:
         problem = answer.json()
         code, detail = str(problem["code"]), str(problem["detail"])
     except (ValueError, KeyError, TypeError):
         code = answer.headers.get("tidemill-problem", "")
         if not code:
-            return _no_pool(url, answer)
-        detail = f"The pool says no ({code})."  # to HEAD it says nothing more
+            return _not_a_pool(url, answer)
+        detail = f"The pool says no ({code})."  # an answer to HEAD has no body
     sentence = _SENTENCES.get(code, detail)
     if answer.status_code == 429:
         sentence += f" Try again in {answer.headers.get('retry-after', 'some')} s."
     return Fault(sentence) if answer.status_code >= 500 else PoolRefused(code, sentence)
 
 
-def _no_pool(url: str, answer: "httpx2.Response") -> Fault:
+def _not_a_pool(url: str, answer: "httpx2.Response") -> Fault:
     return Fault(f"What answers at {url} is no pool (status {answer.status_code}): check the address.")
 
 

@@ -1,4 +1,4 @@
-"""What a command finds around it: the settings, and the database of the pool they name."""
+"""What a command works with: the settings, and the database of the pool they name."""
 
 import os
 import pwd
@@ -19,7 +19,7 @@ from tidemill.store.query import Connection
 
 URL_VARIABLE = "TIDEMILL_URL"
 KEY_VARIABLE = "TIDEMILL_API_KEY"
-"""Which pool a command asks over HTTP, and with which key instead of a login; they are no settings."""
+"""Variables that name the pool to ask over HTTP, and the key to use instead of a login. They are no settings."""
 
 _NOTHING: Mapping[str, object] = {}
 
@@ -40,7 +40,7 @@ def load_configuration(overrides: Mapping[str, object] = _NOTHING) -> SourcedSet
 
 
 def operator_name() -> str:
-    """Who runs the command. Not from the environment: whoever could choose the name could be two operators."""
+    """Who runs the command. Not from the environment: a user who could choose the name could act as two operators."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -70,7 +70,7 @@ def running_urls(settings: Settings) -> DatabaseUrls:
 
 @asynccontextmanager
 async def database_urls(settings: Settings) -> AsyncIterator[DatabaseUrls]:
-    """The pool's database, up or not: an embedded server that is down is started for the length of one command."""
+    """The pool's database. An embedded server that is down is started for the length of one command."""
     try:
         urls = running_urls(settings)
     except NotRunning:

@@ -1,7 +1,7 @@
-"""Asking a pool as somebody: with an API key, as who is logged in, or as whoever has the pool's home.
+"""Calls a pool with an API key, with the tokens of a login, or with a token from the pool's home.
 
-An access token is good for minutes. When the pool no longer knows it, the refresh token is changed for the next one,
-by one command at a time. When the pool wants a fresh password, it is asked for, and what was asked is repeated.
+An access token is good for minutes. When the pool no longer knows it, one command at a time exchanges the refresh token
+for new ones. When the pool wants a fresh password, the user is asked for it, and the call is repeated.
 """
 
 import os
@@ -45,7 +45,7 @@ class PoolCaller:
         return self.acting(lambda token: self.pool.ask(method, path, body, token=token, query=query))
 
     def acting(self, act: Callable[[str], T]) -> T:
-        """Do something with the token that says who we are. It may be done again with a newer one."""
+        """Call a function with our token. It may be called again with a newer one."""
         return act(self._token)
 
     def listed(self, path: str, query: Mapping[str, str], most: int) -> list[dict[str, Any]]:
@@ -61,7 +61,7 @@ class PoolCaller:
 
 
 class SessionCaller(PoolCaller):
-    """With the tokens of a session, which are kept in a file."""
+    """Calls with the tokens of a session, which are kept in a file."""
 
     def __init__(self, pool: PoolClient, credentials: CredentialsFile, stored: StoredTokens) -> None:
         super().__init__(pool, stored.access_token)
@@ -78,7 +78,7 @@ class SessionCaller(PoolCaller):
         return self._refreshed(act)
 
     def forget(self) -> None:
-        """The session is over: its tokens leave the disk, unless there are newer ones of another session."""
+        """Remove the tokens of an ended session from the disk, unless another session has replaced them."""
         with self._credentials.locked():
             stored = self._credentials.read()
             if stored is not None and stored.session_id == self.stored.session_id:
@@ -96,16 +96,16 @@ class SessionCaller(PoolCaller):
         return act(self._token)
 
     def _refresh(self) -> None:
-        """Get the next tokens. Whoever had the lock before us may have done it already."""
+        """Get the next tokens. Another command that had the lock before us may have done so already."""
         with self._credentials.locked():
             stored = self._credentials.read()
             if stored is None or stored.session_id != self.stored.session_id:
                 raise CommandRefused("You logged out or in again in the meantime: run this once more.")
             if stored.access_token == self._token:
-                stored = self._changed(stored)
+                stored = self._exchange_tokens(stored)
         self._token = stored.access_token
 
-    def _changed(self, stored: StoredTokens) -> StoredTokens:
+    def _exchange_tokens(self, stored: StoredTokens) -> StoredTokens:
         try:
             opened = self.pool.ask("POST", "/auth/refresh", {"refresh_token": stored.refresh_token})
         except PoolRefused as refused:
@@ -126,17 +126,17 @@ class SessionCaller(PoolCaller):
 
 
 def pool_named(url: str | None) -> PoolClient:
-    """The pool somebody names, or the environment does, or the one of this machine."""
+    """The pool that the user or the environment names, or this machine's."""
     named = url or os.environ.get(URL_VARIABLE)
     return PoolClient(pool_address(named)) if named else _own_pool()
 
 
 def pool_caller() -> PoolCaller:
-    """With the API key in the environment, or as who is logged in; else as the customer of a demonstration here."""
+    """Calls with the API key in the environment, as the logged-in user, or as the customer of a demonstration here."""
     key = os.environ.get(KEY_VARIABLE, "").strip()
     if not key:
         pool = _pool_of_login()
-        return _session_at(pool) or _demonstrated(pool) or _nobody(pool)
+        return _session_at(pool) or _demonstration_customer(pool) or _refuse_stranger(pool)
     if not looks_like_key(key):
         raise CommandRefused(
             f"{KEY_VARIABLE} does not hold an API key: it begins with tm_ and has 67 letters and digits."
@@ -146,19 +146,19 @@ def pool_caller() -> PoolCaller:
 
 def session_caller() -> SessionCaller:
     pool = _pool_of_login()
-    return _session_at(pool) or _nobody(pool)
+    return _session_at(pool) or _refuse_stranger(pool)
 
 
 def operator_caller() -> PoolCaller:
-    """As `pool_caller`; and whoever can read the home of this machine's pool is its operator without logging in."""
+    """As `pool_caller`; but a user who can read the home of this machine's pool is its operator without a login."""
     if os.environ.get(KEY_VARIABLE):
         return pool_caller()
     pool = _pool_of_login()
-    return _session_at(pool) or _at_home(pool) or _nobody(pool)
+    return _session_at(pool) or _home_operator(pool) or _refuse_stranger(pool)
 
 
 def keep_session(pool: PoolClient, address: str, opened: Mapping[str, Any]) -> SessionCaller:
-    """Store a session that has just begun. The one it replaces ends: nobody has its tokens any more."""
+    """Store a new session. The one it replaces ends, since its tokens are lost."""
     names = ("session_id", "session_expires_at", "access_token", "refresh_token")
     tokens = StoredTokens(url=pool.url, address=address, **{name: opened[name] for name in names})
     credentials = CredentialsFile(credentials_folder(), pool.url)
@@ -174,10 +174,10 @@ def _end_replaced(pool: PoolClient, tokens: StoredTokens, replaced: StoredTokens
     try:
         pool.ask("DELETE", f"/account/sessions/{replaced.session_id}", token=tokens.access_token)
     except PoolRefused:
-        return  # it was over, or another account's: then it ends by itself
+        return  # it is over, or of another account: then it ends by itself
 
 
-def _nobody(pool: PoolClient) -> NoReturn:
+def _refuse_stranger(pool: PoolClient) -> NoReturn:
     raise CommandRefused(f"You are not logged in at {pool.url}: run `tidemill login`.")
 
 
@@ -187,19 +187,19 @@ def _session_at(pool: PoolClient) -> SessionCaller | None:
     return None if stored is None else SessionCaller(pool, credentials, stored)
 
 
-def _at_home(pool: PoolClient) -> PoolCaller | None:
-    """With the token in the pool's home."""
+def _home_operator(pool: PoolClient) -> PoolCaller | None:
+    """The operator, with the token in the pool's home."""
     return _with_secret(pool, "operator.token")
 
 
-def _demonstrated(pool: PoolClient) -> PoolCaller | None:
-    """With the key of its customer that a demonstration keeps in its home."""
+def _demonstration_customer(pool: PoolClient) -> PoolCaller | None:
+    """The customer of a demonstration, with the key in its home."""
     readable = os.access(load_configuration().settings.home / _CUSTOMER, os.R_OK)
     return _with_secret(pool, _CUSTOMER) if readable else None
 
 
 def _with_secret(pool: PoolClient, name: str) -> PoolCaller | None:
-    """With a secret in the pool's home, if it is this machine's pool and we may read it."""
+    """Calls with a secret in the pool's home, if it is this machine's pool and we may read the secret."""
     settings = load_configuration().settings
     if pool.url not in (own_address(settings), public_url(settings)):
         return None
@@ -216,12 +216,14 @@ def _own_pool() -> PoolClient:
 
 
 def _pool_of_login() -> PoolClient:
-    """The pool that is named, or this machine's, or the only one that somebody is logged in to."""
+    """The pool that the environment names, or this machine's, or the only one with a login."""
     if os.environ.get(URL_VARIABLE):
         return pool_named(None)
-    own, known = own_address(load_configuration().settings), stored_pools(credentials_folder())
-    if own in known or not known:
+    own, logged_in = own_address(load_configuration().settings), stored_pools(credentials_folder())
+    if own in logged_in or not logged_in:
         return _own_pool()
-    if len(known) > 1:
-        raise CommandRefused(f"You are logged in to several pools: set {URL_VARIABLE} to one of {', '.join(known)}.")
-    return PoolClient(known[0])
+    if len(logged_in) > 1:
+        raise CommandRefused(
+            f"You are logged in to several pools: set {URL_VARIABLE} to one of {', '.join(logged_in)}."
+        )
+    return PoolClient(logged_in[0])
