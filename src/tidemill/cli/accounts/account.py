@@ -1,4 +1,4 @@
-"""`tidemill login|logout|whoami|sessions|logins`: being somebody at a pool, from a terminal or a script."""
+"""`tidemill login|logout|whoami|sessions|logins`: your sessions at a pool, from a terminal or a script."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -44,8 +44,8 @@ def login(
     """Log in to a pool. The tokens are kept in a file that only you can read."""
     pool = pool_named(url)
     address = email or ask("E-mail address", otherwise=EMAIL_OTHERWISE)
-    how = "Send your password with --password-stdin."
-    password = password_from_stdin() if password_stdin else ask_password("Password", otherwise=how)
+    otherwise = "Send your password with --password-stdin."
+    password = password_from_stdin() if password_stdin else ask_password("Password", otherwise=otherwise)
     stored = log_in(pool, address, password, code, remember=remember).stored
     fields = {"pool": pool.url, **_session_fields(stored)}
     report(f"You are logged in at {pool.url} as {stored.address}.", fields, as_json=as_json)
@@ -54,9 +54,9 @@ def login(
 def log_in(
     pool: PoolClient, address: str, password: str, code: str | None = None, *, remember: bool = False
 ) -> SessionCaller:
-    """Begin a session and keep its tokens; asks for a code if the pool wants one."""
-    shown = {"address": address, "password": password, "remember": remember}
-    opened = with_code(lambda given: pool.ask("POST", "/auth/login", {**shown, "code": given}), code)
+    """Begin a session and keep its tokens. Asks for a code if the pool wants one."""
+    credentials = {"address": address, "password": password, "remember": remember}
+    opened = with_code(lambda given_code: pool.ask("POST", "/auth/login", {**credentials, "code": given_code}), code)
     return keep_session(pool, address, opened)
 
 
@@ -75,12 +75,12 @@ def logout(as_json: AsJson = False) -> None:
 def whoami(as_json: AsJson = False) -> None:
     """Who am I, at which pool, and in which roles?"""
     caller = pool_caller()
-    found = caller.ask("GET", "/account")
+    view = caller.ask("GET", "/account")
     session = _session_fields(caller.stored) if isinstance(caller, SessionCaller) else {}
     if as_json:
-        print_json({"pool": caller.pool.url, **found, "session_expires_at": session.get("session_expires_at")})
+        print_json({"pool": caller.pool.url, **view, "session_expires_at": session.get("session_expires_at")})
     else:
-        print_fields(_about(caller, found))
+        print_fields(_fields_of(caller, view))
 
 
 @sessions_app.callback(invoke_without_command=True)
@@ -88,12 +88,12 @@ def sessions(context: typer.Context, as_json: AsJson = False) -> None:
     """List the sessions of your account, or do one of these."""
     if context.invoked_subcommand is not None:
         return
-    found = pool_caller().ask("GET", "/account/sessions")["items"]
+    sessions_found = pool_caller().ask("GET", "/account/sessions")["items"]
     if as_json:
-        print_json(found)
+        print_json(sessions_found)
     else:
         columns = ("session", "last seen", "ends", "from", "with", "this one")
-        print_table(columns, [_session_row(one) for one in found])
+        print_table(columns, [_session_row(session) for session in sessions_found])
 
 
 @sessions_app.command()
@@ -116,11 +116,14 @@ def logins(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most so many.")] = 50, as_json: AsJson = False
 ) -> None:
     """List the tries to log in to your account, newest first."""
-    found = pool_caller().listed("/account/logins", {}, limit)
+    attempts = pool_caller().listed("/account/logins", {}, limit)
     if as_json:
-        print_json(found)
+        print_json(attempts)
     else:
-        rows = [(moment(one["at"]), one["result"], one["address"], one["user_agent"]) for one in found]
+        rows = [
+            (moment(attempt["at"]), attempt["result"], attempt["address"], attempt["user_agent"])
+            for attempt in attempts
+        ]
         print_table(("when", "result", "from", "with"), rows)
 
 
@@ -137,21 +140,21 @@ def _session_fields(stored: StoredTokens) -> dict[str, str]:
     return {name: getattr(stored, name) for name in names}
 
 
-def _about(caller: PoolCaller, found: dict[str, Any]) -> dict[str, str]:
-    account = found["account"]
+def _fields_of(caller: PoolCaller, view: dict[str, Any]) -> dict[str, str]:
+    account = view["account"]
     until = (
         f"until {moment(caller.stored.session_expires_at)}" if isinstance(caller, SessionCaller) else "none: an API key"
     )
     return {
         "address": account["address"],
         "roles": ", ".join(sorted(account["roles"])),
-        "acting as": ", ".join(found["acting_as"]) or "nobody",
+        "acting as": ", ".join(view["acting_as"]) or "nobody",
         "second factor": "on" if account["second_factor_on"] else "off",
         "pool": caller.pool.url,
         "session": until,
     }
 
 
-def _session_row(one: dict[str, Any]) -> tuple[str, ...]:
-    times = (moment(one["seen_at"]), moment(one["expires_at"]))
-    return one["id"], *times, one["address"], one["user_agent"], "yes" if one["current"] else ""
+def _session_row(session: dict[str, Any]) -> tuple[str, ...]:
+    times = (moment(session["seen_at"]), moment(session["expires_at"]))
+    return session["id"], *times, session["address"], session["user_agent"], "yes" if session["current"] else ""

@@ -1,7 +1,7 @@
 """`tidemill admin accounts|block|unblock|roles|kyc|remove-second-factor`: the pool's people, as operators see them.
 
-It asks the pool over HTTP, as the operator who is logged in. On the pool's own machine, whoever may read its home need
-not log in: so an operator who lost device and recovery codes gets back in.
+It asks the pool over HTTP, as the operator who is logged in. On the pool's own machine, a user who may read its home
+need not log in: so an operator who lost device and recovery codes gets back in.
 """
 
 from enum import StrEnum
@@ -27,7 +27,7 @@ _COLUMNS = ("account", "address", "roles", "second factor", "verified", "since",
 
 
 class KycChoice(StrEnum):
-    """What an operator may decide of who somebody is."""
+    """What an operator may decide about an account's identity."""
 
     VERIFIED = Kyc.VERIFIED.value
     REJECTED = Kyc.REJECTED.value
@@ -43,14 +43,19 @@ def accounts(
     as_json: AsJson = False,
 ) -> None:
     """List the pool's accounts, newest first."""
-    given = {"address": address, "role": role, "kyc": kyc, "blocked": None if blocked is None else str(blocked).lower()}
-    found = operator_caller().listed(
-        _ROUTE, {name: str(value) for name, value in given.items() if value is not None}, limit
+    filters = {
+        "address": address,
+        "role": role,
+        "kyc": kyc,
+        "blocked": None if blocked is None else str(blocked).lower(),
+    }
+    accounts_found = operator_caller().listed(
+        _ROUTE, {name: str(value) for name, value in filters.items() if value is not None}, limit
     )
     if as_json:
-        print_json(found)
+        print_json(accounts_found)
     else:
-        print_table(_COLUMNS, [_row(account) for account in found])
+        print_table(_COLUMNS, [_row(account) for account in accounts_found])
 
 
 @app.command()
@@ -89,23 +94,23 @@ def remove_second_factor(who: Who, reason: Why, as_json: AsJson = False) -> None
     _change(who, "second-factor/remove", {"reason": reason}, "has no second factor any more", as_json=as_json)
 
 
-def _change(who: str, what: str, body: dict[str, object], told: str, *, as_json: bool) -> None:
+def _change(account: str, action: str, body: dict[str, object], result: str, *, as_json: bool) -> None:
     operator = operator_caller()
-    changed = operator.ask("POST", f"{_ROUTE}/{_account_id(operator, who)}/{what}", body)
-    report(f"{changed['address']} {told}.", changed, as_json=as_json)
+    changed = operator.ask("POST", f"{_ROUTE}/{_account_id(operator, account)}/{action}", body)
+    report(f"{changed['address']} {result}.", changed, as_json=as_json)
 
 
-def _account_id(operator: PoolCaller, who: str) -> str:
+def _account_id(operator: PoolCaller, account: str) -> str:
     try:
-        return str(UUID(who))
+        return str(UUID(account))
     except ValueError:
-        found = operator.listed(_ROUTE, {"address": who}, 1)
-    if not found:
+        accounts_found = operator.listed(_ROUTE, {"address": account}, 1)
+    if not accounts_found:
         raise CommandRefused(AccountStateRefusal.UNKNOWN_PERSON.sentence)
-    return str(found[0]["id"])
+    return str(accounts_found[0]["id"])
 
 
 def _row(account: dict[str, Any]) -> tuple[str, ...]:
     second_factor = "on" if account["second_factor_on"] else "off"
-    known = (second_factor, account["kyc"], moment(account["created_at"]))
-    return account["id"], account["address"], " ".join(account["roles"]), *known, account["blocked_reason"] or ""
+    checks = (second_factor, account["kyc"], moment(account["created_at"]))
+    return account["id"], account["address"], " ".join(account["roles"]), *checks, account["blocked_reason"] or ""

@@ -30,11 +30,11 @@ def keys(context: typer.Context, as_json: AsJson = False) -> None:
     """List your API keys that still work, or do one of these."""
     if context.invoked_subcommand is not None:
         return
-    found = _listed(pool_caller())
+    keys_found = _listed(pool_caller())
     if as_json:
-        print_json(found)
+        print_json(keys_found)
     else:
-        print_table(_COLUMNS, [_row(key) for key in found])
+        print_table(_COLUMNS, [_row(key) for key in keys_found])
 
 
 @app.command()
@@ -53,7 +53,7 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Make an API key. It is printed once and never again."""
-    asked = {
+    body = {
         "name": name,
         "role": role,
         "scopes": sorted(set(scope)),
@@ -61,7 +61,7 @@ def create(
         "expires_at": None if expires is None else _end(expires).isoformat(),
         "spending_cap": spending_cap,
     }
-    _show(session_caller().ask("POST", _ROUTE, asked), "This is the key.", as_json=as_json)
+    _show(session_caller().ask("POST", _ROUTE, body), "This is the key.", as_json=as_json)
 
 
 @app.command()
@@ -71,9 +71,9 @@ def revoke(
 ) -> None:
     """Revoke an API key, at once."""
     session = session_caller()
-    found = _found(_listed(session), key)
-    session.ask("DELETE", f"{_ROUTE}/{found['id']}")
-    report(f"{found['prefix']}… ({found['name']}) is revoked.", {"revoked": found["id"]}, as_json=as_json)
+    chosen = _chosen_key(_listed(session), key)
+    session.ask("DELETE", f"{_ROUTE}/{chosen['id']}")
+    report(f"{chosen['prefix']}… ({chosen['name']}) is revoked.", {"revoked": chosen["id"]}, as_json=as_json)
 
 
 @app.command()
@@ -92,9 +92,9 @@ def rotate(
         rotate_pool_keys(as_json)
         return
     session = session_caller()
-    found = _found([one for one in _listed(session) if one["revoked_at"] is None], key)
-    made = session.ask("POST", f"{_ROUTE}/{found['id']}/rotate")
-    _show(made, f"This is the key in the place of {found['prefix']}…, which works on for a while.", as_json=as_json)
+    chosen = _chosen_key([candidate for candidate in _listed(session) if candidate["revoked_at"] is None], key)
+    new_key = session.ask("POST", f"{_ROUTE}/{chosen['id']}/rotate")
+    _show(new_key, f"This is the key in the place of {chosen['prefix']}…, which works on for a while.", as_json=as_json)
 
 
 def _listed(caller: PoolCaller) -> list[dict[str, Any]]:
@@ -102,17 +102,17 @@ def _listed(caller: PoolCaller) -> list[dict[str, Any]]:
     return items
 
 
-def _found(listed: list[dict[str, Any]], text: str) -> dict[str, Any]:
-    """The one key that is meant. A name may be that of several keys, and a guess could stop the wrong one."""
-    shown = key_prefix(text) if looks_like_key(text) else text
-    exact = [key for key in listed if shown in (key["id"], key["prefix"])]
-    meant = exact or [key for key in listed if key["name"] == text]
-    if not meant:
+def _chosen_key(listed: list[dict[str, Any]], text: str) -> dict[str, Any]:
+    """The one key that the text names. Several keys may share a name, and a guess could stop the wrong one."""
+    prefix = key_prefix(text) if looks_like_key(text) else text
+    exact = [key for key in listed if prefix in (key["id"], key["prefix"])]
+    matches = exact or [key for key in listed if key["name"] == text]
+    if not matches:
         raise CommandRefused("You have no such API key: `tidemill keys` lists them.")
-    if len(meant) > 1:
-        beginnings = ", ".join(key["prefix"] for key in meant)
+    if len(matches) > 1:
+        beginnings = ", ".join(key["prefix"] for key in matches)
         raise CommandRefused(f"Several of your keys have this name: say which by its beginning, {beginnings}.")
-    return meant[0]
+    return matches[0]
 
 
 def _end(text: str) -> datetime:
@@ -126,12 +126,12 @@ def _end(text: str) -> datetime:
     return end if end.tzinfo else end.replace(tzinfo=UTC)
 
 
-def _show(made: dict[str, Any], what: str, *, as_json: bool) -> None:
-    say(f"{what} Keep it now: it is not shown again.")
+def _show(new_key: dict[str, Any], sentence: str, *, as_json: bool) -> None:
+    say(f"{sentence} Keep it now: it is not shown again.")
     if as_json:
-        print_json(made)
+        print_json(new_key)
     else:
-        print_line(made["key"])
+        print_line(new_key["key"])
 
 
 def _row(key: dict[str, Any]) -> tuple[str, ...]:

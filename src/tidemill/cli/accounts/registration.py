@@ -1,6 +1,6 @@
-"""`tidemill setup|register|confirm|forgot|reset`: from nobody to an account, without a browser.
+"""`tidemill setup|register|confirm|forgot|reset`: how to get an account without a browser.
 
-What came by mail, or by the set-up link, may be given as the code or as the whole link.
+A mailed proof may be given as its code or as the whole link.
 """
 
 import os
@@ -66,13 +66,13 @@ def confirm(url: Where = None, email: Email = None, code: Mailed = None, as_json
     """Prove that an address is yours, with the code or the link in the letter."""
     pool, proof = pool_named(url), _proof(email, code)
     try:
-        made = pool.ask("POST", "/auth/confirm", proof)
+        account = pool.ask("POST", "/auth/confirm", proof)
     except PoolRefused as refused:
         if refused.code != AccountStateRefusal.REGISTRATION_PASSWORD.code:
             raise
-        chosen = ask_password("The password you registered with", otherwise=_NEEDS_TERMINAL)
-        made = pool.ask("POST", "/auth/confirm", {**proof, "password": chosen})
-    report("Your address is confirmed: log in with `tidemill login`.", made, as_json=as_json)
+        password = ask_password("The password you registered with", otherwise=_NEEDS_TERMINAL)
+        account = pool.ask("POST", "/auth/confirm", {**proof, "password": password})
+    report("Your address is confirmed: log in with `tidemill login`.", account, as_json=as_json)
 
 
 def forgot(url: Where = None, email: Email = None, as_json: AsJson = False) -> None:
@@ -94,14 +94,14 @@ def _address(email: str | None) -> str:
 
 
 def _proof(email: str | None, code: str | None) -> dict[str, str]:
-    """What came by mail: a link says for itself whose it is, a code needs the address."""
-    shown = code or ask("Code in the letter, or its whole link", otherwise="Give it with --code.")
-    _, mark, token = shown.partition("#")
-    return {"link": token} if mark else {"address": _address(email), "code": shown}
+    """The mailed proof: a link names its account by itself, a code needs the address."""
+    code_or_link = code or ask("Code in the letter, or its whole link", otherwise="Give it with --code.")
+    _, mark, token = code_or_link.partition("#")
+    return {"link": token} if mark else {"address": _address(email), "code": code_or_link}
 
 
 def _from_link(link: str) -> tuple[PoolClient, str]:
-    """The pool that a set-up link leads to, unless another way to it is named, and the token in it."""
+    """The pool of a set-up link, unless the environment names its address, and the token in the link."""
     before, _, token = link.strip().partition("#")
     address = before.rstrip("/").removesuffix("/setup")
     if not token or not address:

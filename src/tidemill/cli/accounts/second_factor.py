@@ -43,7 +43,7 @@ def codes(as_json: AsJson = False) -> None:
 
 
 def switch_on(session: SessionCaller, *, as_json: bool) -> None:
-    """Bring an authenticator to the account, step by step."""
+    """Add an authenticator to the account, step by step."""
     begun = session.ask("POST", _ROUTE)
     say("Scan this with your authenticator, or type the secret into it:")
     _show_qr(begun["uri"])
@@ -52,7 +52,7 @@ def switch_on(session: SessionCaller, *, as_json: bool) -> None:
 
 
 def _confirmed(session: SessionCaller) -> list[str]:
-    """A slip of the finger must not cost a new secret."""
+    """Ask for the first code, several times: a typing error must not cost a new secret."""
     for _ in range(_TRIES):
         code = ask("First code of your authenticator", otherwise="Run this at a terminal.")
         try:
@@ -76,7 +76,7 @@ def _show_codes(recovery_codes: list[str], *, as_json: bool) -> None:
 
 
 def _show_qr(uri: str) -> None:
-    """In the terminal's own characters. Scanners want dark on light, so the colours are ours, not the theme's."""
+    """Draw the QR code in characters. Scanners want dark on light, so the colours are ours, not the theme's."""
     import segno
 
     drawn = io.StringIO()
