@@ -124,21 +124,21 @@ def leave(
     report("This machine has left the pool and forgotten it.", {"left": True}, as_json=as_json)
 
 
-# Here, because help lists commands in this order.
+# Help lists commands in the order of these calls.
 app.command()(agent_service.doctor)
 app.command()(agent_service.install)
 app.command()(agent_service.uninstall)
 
 
 def _welcome(node_id: str, *, once: bool) -> str:
-    """What a machine is now, and what its owner may want next."""
+    """What this machine is now, and what its owner may do next."""
     goes_on = "Run it with `tidemill agent run`" if once else "It runs until you press Ctrl-C"
     service = " `tidemill agent install` makes it a service." if os.geteuid() == 0 else ""
     return f"This machine is node {node_id} of the pool. {goes_on}; `tidemill agent status` shows how it is.{service}"
 
 
 def _token(file: Path | None) -> str:
-    """The join token. It is never an argument: whoever is on the machine could read it."""
+    """The join token. It is never an argument: every user of the machine could read it."""
     if file is not None:
         with file.open(encoding="utf-8", errors="replace") as opened:
             return opened.read(_TOKEN_MAX)
@@ -191,14 +191,14 @@ async def _run(settings: Settings, home: Home, token: JoinTokenParts | None, url
 
 
 def _stop_on_signals(agent: "Agent") -> None:
-    """The first signal stops the agent in order; the second at once, which loses nothing either."""
-    asked = False
+    """The first signal stops the agent in order; the second at once, which also loses nothing."""
+    was_asked = False
 
     def stop() -> None:
-        nonlocal asked
-        if asked:
+        nonlocal was_asked
+        if was_asked:
             os._exit(Exit.INTERRUPTED)
-        asked = True
+        was_asked = True
         agent.stop()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -215,18 +215,18 @@ def _set_work(work: WorkMode) -> Home:
 
 
 def _wait_until_idle(home: Home) -> None:
-    """A status that does not know of the draining yet tells nothing about it."""
+    """Wait until a status that already shows the draining says that nothing is in hand."""
     while running_pid(home) is not None:
-        found = read_status(home.status, wall())
-        if found:
-            work = found.fields.get("rules", {}).get("work", {}).get("value")
-            if work == WorkMode.DRAIN.value and found.fields.get("work", {}).get("in_hand") == 0:
+        last_status = read_status(home.status, wall())
+        if last_status:
+            work = last_status.fields.get("rules", {}).get("work", {}).get("value")
+            if work == WorkMode.DRAIN.value and last_status.fields.get("work", {}).get("in_hand") == 0:
                 return
         time.sleep(_POLL_S)
 
 
 def _carry_out_leave(settings: Settings, home: Home, *, force: bool) -> None:
-    """By the agent that runs here, or else by ourselves."""
+    """Let the agent that runs here leave; without one, leave by ourselves."""
     if running_pid(home) is None:
         if not force:
             asyncio.run(_leave_by_ourselves(settings, home))
@@ -246,9 +246,9 @@ async def _leave_by_ourselves(settings: Settings, home: Home) -> None:
     async with equipped(home, settings) as equipment:
         agent = Agent(equipment, membership)
         _stop_on_signals(agent)
-        late = asyncio.get_running_loop().call_later(_LEAVE_S, agent.stop)
+        timeout = asyncio.get_running_loop().call_later(_LEAVE_S, agent.stop)
         ending = await agent.run()
-        late.cancel()
+        timeout.cancel()
         if ending.end is AgentEndKind.STOPPED:
             raise CommandRefused(_untold(agent.standing.link.sentence or "The pool has not answered."))
 

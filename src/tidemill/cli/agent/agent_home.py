@@ -1,6 +1,6 @@
 """Where a command finds the agent of this machine.
 
-Root acts as the user whom the home belongs to, so that nothing in it is ever root's by accident.
+Root acts as the user who owns the home, so that no file in it becomes root's by accident.
 """
 
 import os

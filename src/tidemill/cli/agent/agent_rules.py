@@ -1,6 +1,6 @@
 """`tidemill agent rules`: at which price, when, and up to which heat and power this machine works.
 
-They are the same rules that the owner can set in the pool; of each the newest counts, wherever it was set.
+The owner can set the same rules in the pool. Of each rule the newest counts, wherever it was set.
 """
 
 from typing import Annotated
@@ -65,15 +65,15 @@ def _print(book: RuleBook, *, as_json: bool) -> None:
     if as_json:
         print_json(values)
         return
-    held = [(name, entry) for name, entry in sorted(book.entries.items()) if entry.value is not None]
-    if not held:
+    entries = [(name, entry) for name, entry in sorted(book.entries.items()) if entry.value is not None]
+    if not entries:
         say("No rules are set: `tidemill agent rules set price=1.5` sets one.")
         return
-    rows = [(name, written(name, values[name]["value"]), *_origin(entry)) for name, entry in held]
+    rows = [(name, written(name, values[name]["value"]), *_origin(entry)) for name, entry in entries]
     print_table(("rule", "value", "set", "at (UTC)"), rows)
 
 
 def _origin(entry: RuleEntry) -> tuple[str, str]:
-    """Where a rule was set, and by which user if it was here: those of the pool are accounts, known there."""
-    where = "in the pool" if entry.place is RuleOrigin.POOL else f"here by {entry.by}"
-    return where, f"{as_datetime(entry.at):%Y-%m-%d %H:%M:%S}"
+    """Where and when a rule was set, and by which user if it was set here. The pool's accounts mean nothing here."""
+    origin = "in the pool" if entry.place is RuleOrigin.POOL else f"here by {entry.by}"
+    return origin, f"{as_datetime(entry.at):%Y-%m-%d %H:%M:%S}"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tidemill.agent.doctor import DoctorCheck
 
 FINAL = (Exit.NO, Exit.USAGE, Exit.SETTINGS, Exit.FINAL)
-"""Ends that come back however often the agent is started."""
+"""Exit codes after which starting the agent again does not help."""
 
 _USER = "tidemill-agent"
 _ROOTS = Path("/var/lib/tidemill-agent")
@@ -34,10 +34,10 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would b
 def doctor(as_json: AsJson = False) -> None:
     """Look at everything that may keep this machine from working, and say what to do about it."""
     settings = agent_settings()
-    findings = asyncio.run(_examined(settings, own_home(settings), as_json=as_json))
+    findings = asyncio.run(_findings(settings, own_home(settings), as_json=as_json))
     if as_json:
-        print_json([{"check": one.name, "ok": one.ok, "detail": one.detail} for one in findings])
-    if failed := [one.name for one in findings if not one.ok]:
+        print_json([{"check": finding.name, "ok": finding.ok, "detail": finding.detail} for finding in findings])
+    if failed := [finding.name for finding in findings if not finding.ok]:
         raise CommandRefused(f"{len(failed)} of {len(findings)} checks failed: {', '.join(failed)}.")
 
 
@@ -64,7 +64,7 @@ def install(user: User = _USER, dry_run: DryRun = False) -> None:
     UNIT.write_text(text, "utf-8")
     _systemctl("daemon-reload")
     _systemctl("enable", "--now" if home.membership.exists() else "--quiet", SERVICE)
-    report(_installed(program, home, user), {"unit": str(UNIT)}, as_json=False)
+    report(_next_step(program, home, user), {"unit": str(UNIT)}, as_json=False)
 
 
 def uninstall(as_json: AsJson = False) -> None:
@@ -78,7 +78,7 @@ def uninstall(as_json: AsJson = False) -> None:
     report("The service is gone; the agent's home and its user stay.", {"removed": str(UNIT)}, as_json=as_json)
 
 
-async def _examined(settings: Settings, home: Home, *, as_json: bool) -> "list[DoctorCheck]":
+async def _findings(settings: Settings, home: Home, *, as_json: bool) -> "list[DoctorCheck]":
     from tidemill.agent.doctor import examine
 
     findings = []
@@ -101,12 +101,12 @@ def _program() -> Path:
 
 
 def _make_user(user: str, home: Home) -> None:
-    if _found(user) is None:
+    if _account(user) is None:
         shell = shutil.which("nologin") or "/usr/sbin/nologin"
-        _done("useradd", "--system", "--user-group", "--home-dir", str(home.path), "--shell", shell, user)
+        _run_command("useradd", "--system", "--user-group", "--home-dir", str(home.path), "--shell", shell, user)
 
 
-def _found(user: str) -> pwd.struct_passwd | None:
+def _account(user: str) -> pwd.struct_passwd | None:
     try:
         return pwd.getpwnam(user)
     except KeyError:
@@ -114,36 +114,36 @@ def _found(user: str) -> pwd.struct_passwd | None:
 
 
 def _check_program(program: Path, user: str) -> None:
-    """A program in somebody's home is closed to the service's user. One not made yet can do what nobody can."""
-    found = _found(user) or pwd.getpwnam("nobody")
+    """Refuse a program that the service's user cannot run. If that user is not made yet, try as `nobody`."""
+    account = _account(user) or pwd.getpwnam("nobody")
     try:
-        tried = subprocess.run(
+        trial = subprocess.run(
             [program, "--version"],
-            user=found.pw_uid,
-            group=found.pw_gid,
+            user=account.pw_uid,
+            group=account.pw_gid,
             extra_groups=[],
             capture_output=True,
             check=False,
         )
     except PermissionError:
-        tried = None
-    if tried is None or tried.returncode:
+        trial = None
+    if trial is None or trial.returncode:
         raise CommandRefused(
             f"The user {user} cannot run {program}: install Tidemill where all may read it, as in /opt."
         )
 
 
 def _give(home: Home, user: str) -> None:
-    """A home that root made when it joined becomes the service's. What is in anybody else's, or behind a link, is none
-    of root's."""
-    found = pwd.getpwnam(user)
+    """Give the service a home that root made by joining. Root leaves alone what belongs to others, or lies behind a
+    link."""
+    account = pwd.getpwnam(user)
     home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
     if home.path.is_symlink():
         raise CommandRefused(f"{home.path} is a symbolic link: set agent.home to the place itself.")
     if home.path.stat().st_uid != 0:
         return
     for path in (home.path, *home.path.iterdir()):
-        os.chown(path, found.pw_uid, found.pw_gid, follow_symlinks=False)
+        os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
 
 
 def _has_group(name: str) -> bool:
@@ -155,16 +155,16 @@ def _has_group(name: str) -> bool:
 
 
 def _systemctl(*arguments: str) -> None:
-    _done("systemctl", *arguments)
+    _run_command("systemctl", *arguments)
 
 
-def _done(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise CommandRefused(f"`{' '.join(command)}` failed: {done.stderr.strip() or done.returncode}")
+def _run_command(*command: str) -> None:
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise CommandRefused(f"`{' '.join(command)}` failed: {process.stderr.strip() or process.returncode}")
 
 
-def _installed(program: Path, home: Home, user: str) -> str:
+def _next_step(program: Path, home: Home, user: str) -> str:
     if home.membership.exists():
         return f"The agent runs as the service {SERVICE}, as the user {user}: `systemctl status {SERVICE}`."
     return (

@@ -1,4 +1,4 @@
-"""Showing how an agent stands: what the running one wrote last, or what is left of the one that ran."""
+"""Shows how an agent stands: the last status of the running agent, or of the one that ran before."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,12 +14,12 @@ from tidemill.host.clocks import wall
 
 def print_status(home: Home, *, as_json: bool) -> None:
     membership = read_membership(home.membership)
-    found = read_status(home.status, wall())
+    last_status = read_status(home.status, wall())
     fields: dict[str, Any] = {
         "joined": membership is not None and membership.node_id is not None,
         "pid": running_pid(home),
-        "age_s": None if found is None else round(found.age_s, 1),
-        **(found.fields if found else {}),
+        "age_s": None if last_status is None else round(last_status.age_s, 1),
+        **(last_status.fields if last_status else {}),
     }
     if as_json:
         print_json(fields)
@@ -30,19 +30,19 @@ def print_status(home: Home, *, as_json: bool) -> None:
 
 
 def _lines(fields: Mapping[str, Any]) -> dict[str, str]:
-    shown = {"agent": _agent(fields)}
+    lines = {"agent": _agent(fields)}
     if not fields["joined"]:
-        return {**shown, "pool": "not joined: run `tidemill agent join URL` with a join token"}
+        return {**lines, "pool": "not joined: run `tidemill agent join URL` with a join token"}
     if "link" not in fields:
-        return {**shown, "pool": "joined: run `tidemill agent run`"}
-    shown |= {"node": str(fields["node_id"]), "link": _link(fields["link"]), "work": _work(fields["work"])}
-    shown |= {f"attempt {one['attempt']}": _attempt(one) for one in fields["work"]["attempts"]}
-    shown |= {"sandbox": sandboxes(fields), "kinds": _kinds(fields["work"]["can"])}
-    shown |= {f"device {place}": _device(one) for place, one in enumerate(fields["devices"])}
-    shown["rules"] = _rules(fields["rules"])
-    shown["reports"] = f"{fields['reports_waiting'] or 'none'} wait for the pool"
-    shown["network"] = _network(fields["speed"])
-    return {**shown, "version": fields["version"], "as of": f"{fields['age_s']} s ago"}
+        return {**lines, "pool": "joined: run `tidemill agent run`"}
+    lines |= {"node": str(fields["node_id"]), "link": _link(fields["link"]), "work": _work(fields["work"])}
+    lines |= {f"attempt {attempt['attempt']}": _attempt(attempt) for attempt in fields["work"]["attempts"]}
+    lines |= {"sandbox": sandboxes(fields), "kinds": _kinds(fields["work"]["can"])}
+    lines |= {f"device {number}": _device(device) for number, device in enumerate(fields["devices"])}
+    lines["rules"] = _rules(fields["rules"])
+    lines["reports"] = f"{fields['reports_waiting'] or 'none'} wait for the pool"
+    lines["network"] = _network(fields["speed"])
+    return {**lines, "version": fields["version"], "as of": f"{fields['age_s']} s ago"}
 
 
 def _agent(fields: Mapping[str, Any]) -> str:
@@ -64,14 +64,14 @@ def _work(work: Mapping[str, Any]) -> str:
     return in_hand + (f"no new work is taken: {reasons}" if reasons else "new work is taken")
 
 
-def _attempt(one: Mapping[str, Any]) -> str:
-    devices = f" on device {', '.join(map(str, one['devices']))}" if one["devices"] else ""
-    progress = f", {one['progress_pct']:g} %" if one["progress_pct"] else ""
-    return f"{one['kind'] or 'finished'}: {one['stage']}{devices}{progress}"
+def _attempt(attempt: Mapping[str, Any]) -> str:
+    devices = f" on device {', '.join(map(str, attempt['devices']))}" if attempt["devices"] else ""
+    progress = f", {attempt['progress_pct']:g} %" if attempt["progress_pct"] else ""
+    return f"{attempt['kind'] or 'finished'}: {attempt['stage']}{devices}{progress}"
 
 
 def sandboxes(fields: Mapping[str, Any]) -> str:
-    """What tasks run in. An agent of an earlier version has not written it."""
+    """The sandboxes that tasks run in. The status of an older agent does not have them."""
     return "; ".join(fields.get("work", {}).get("sandboxes", ())) or "none works: `tidemill agent doctor` says why"
 
 
@@ -82,9 +82,9 @@ def _kinds(can: Mapping[str, Any] | None) -> str:
 
 
 def _rules(rules: Mapping[str, Any]) -> str:
-    """Whether it may work at all is said beside the work."""
-    held = {name: rule["value"] for name, rule in rules.items() if rule["value"] is not None and name != "work"}
-    return " ".join(f"{name}={written(name, value)}" for name, value in held.items()) or "none"
+    """All rules but `work`, which is shown beside the work."""
+    values = {name: rule["value"] for name, rule in rules.items() if rule["value"] is not None and name != "work"}
+    return " ".join(f"{name}={written(name, value)}" for name, value in values.items()) or "none"
 
 
 def _network(speed: Mapping[str, Any] | None) -> str:
@@ -98,5 +98,5 @@ def _device(device: Mapping[str, Any]) -> str:
     if device["failing"]:
         return f"{device['name'] or 'unknown'}: fails ({device['failing']})"
     readings = {"% used": "utilisation_pct", "°C": "temperature_c", "W": "power_w"}
-    known = [f"{device[name]} {unit}" for unit, name in readings.items() if device[name] is not None]
-    return ", ".join([f"{device['name']}, {device['memory_mib']:,} MiB", *known])
+    readings_text = [f"{device[name]} {unit}" for unit, name in readings.items() if device[name] is not None]
+    return ", ".join([f"{device['name']}, {device['memory_mib']:,} MiB", *readings_text])

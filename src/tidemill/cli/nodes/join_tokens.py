@@ -1,6 +1,6 @@
 """`tidemill nodes tokens`: join tokens of your account.
 
-A token is shown once, on stdout and nowhere else; how to use it is said beside it.
+A token is shown once, on stdout and nowhere else. How to use it goes to stderr.
 """
 
 from typing import Annotated, Any
@@ -26,11 +26,11 @@ _NONE = "No join token is open: `tidemill nodes tokens make NAME` makes one."
 @app.command("list")
 def list_tokens(as_json: AsJson = False) -> None:
     """List your join tokens that are open: more machines can join with them."""
-    found = _listed(pool_caller())
+    tokens = _listed(pool_caller())
     if as_json:
-        print_json(found)
-    elif found:
-        _print_tokens(found)
+        print_json(tokens)
+    elif tokens:
+        _print_tokens(tokens)
     else:
         say(_NONE)
 
@@ -52,14 +52,14 @@ def make(
         raise CommandRefused("Write --lifetime as 30m, 12h or 7d.")
     if not 1 <= lifetime_s <= LIFETIME_MAX_S:
         raise CommandRefused(JoinTokenRefusal.JOIN_TOKEN_LIFETIME_MALFORMED.sentence)
-    asked = {"name": name, "uses": uses, "lifetime_s": int(lifetime_s), "labels": label or [], "house": house}
+    body = {"name": name, "uses": uses, "lifetime_s": int(lifetime_s), "labels": label or [], "house": house}
     caller = pool_caller()
-    made = caller.ask("POST", _ROUTE, asked)
+    token = caller.ask("POST", _ROUTE, body)
     say(_how_to_use(caller.pool.url, uses, lifetime))
     if as_json:
-        print_json(made)
+        print_json(token)
     else:
-        print_line(made["token"])
+        print_line(token["token"])
 
 
 @app.command()
@@ -69,9 +69,9 @@ def revoke(
 ) -> None:
     """Revoke a join token, at once. Machines that joined with it stay."""
     caller = pool_caller()
-    found = _found(_listed(caller), name)
-    caller.ask("DELETE", f"{_ROUTE}/{found['id']}")
-    report(f"The join token {found['name']} is revoked.", {"revoked": found["id"]}, as_json=as_json)
+    token = _named_token(_listed(caller), name)
+    caller.ask("DELETE", f"{_ROUTE}/{token['id']}")
+    report(f"The join token {token['name']} is revoked.", {"revoked": token["id"]}, as_json=as_json)
 
 
 def _listed(caller: PoolCaller) -> list[dict[str, Any]]:
@@ -79,20 +79,20 @@ def _listed(caller: PoolCaller) -> list[dict[str, Any]]:
     return items
 
 
-def _found(listed: list[dict[str, Any]], text: str) -> dict[str, Any]:
-    meant = [token for token in listed if token["id"] == text] or [token for token in listed if token["name"] == text]
-    if not meant:
+def _named_token(listed: list[dict[str, Any]], text: str) -> dict[str, Any]:
+    matches = [token for token in listed if token["id"] == text] or [token for token in listed if token["name"] == text]
+    if not matches:
         raise CommandRefused("You have no such join token: `tidemill nodes tokens list` lists those that are open.")
-    if len(meant) > 1:
+    if len(matches) > 1:
         raise CommandRefused("Several of your join tokens have this name: say which by its id.")
-    return meant[0]
+    return matches[0]
 
 
-def _print_tokens(found: list[dict[str, Any]]) -> None:
-    """Ids are for tokens of one name: else the name says which is meant."""
-    names = [token["name"] for token in found]
+def _print_tokens(tokens: list[dict[str, Any]]) -> None:
+    """Print ids only if several tokens share a name."""
+    names = [token["name"] for token in tokens]
     columns = _COLUMNS if len(set(names)) == len(names) else (*_COLUMNS, "id")
-    print_table(columns, [(*_row(token), token["id"])[: len(columns)] for token in found])
+    print_table(columns, [(*_row(token), token["id"])[: len(columns)] for token in tokens])
 
 
 def _row(token: dict[str, Any]) -> tuple[str, ...]:
@@ -101,10 +101,12 @@ def _row(token: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _how_to_use(url: str, uses: int, lifetime: str) -> str:
-    """Said beside the token. The address is the one that we came by, which may be good on this machine only."""
-    here = " On other machines write the pool's public address." if is_loopback(urlsplit(url).hostname or "") else ""
+    """How to use the token. The address is the one that we called, which may work on this machine only."""
+    local_note = (
+        " On other machines write the pool's public address." if is_loopback(urlsplit(url).hostname or "") else ""
+    )
     machines = "One machine" if uses == 1 else f"{uses} machines"
     return (
         f"{machines} may join within {lifetime}: run `tidemill agent join {url}` there and give it this token, which "
-        f"is not shown again.{here}"
+        f"is not shown again.{local_note}"
     )

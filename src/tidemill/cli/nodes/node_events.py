@@ -1,4 +1,4 @@
-"""What happened to nodes, as sentences. An event that this version does not know is shown as its names and values."""
+"""Events of nodes as sentences. An event of an unknown kind is shown as its names and values."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -8,16 +8,16 @@ from tidemill.cli.nodes.rule_words import written
 from tidemill.core.clock import SECOND
 
 NODE_KINDS = ("node.", "join_token.", "link.refused")
-"""How the kinds of events begin that nodes and their tokens have."""
+"""The prefixes of the kinds of events about nodes and their tokens."""
 
 _Body = Mapping[str, Any]
 
 
 def sentence(event: Mapping[str, Any]) -> str:
-    """One event as a sentence. What is in it came from elsewhere, so a field may be missing or of another form."""
-    told = _SENTENCES.get(event["kind"])
+    """One event as a sentence. Another version may have written it, so a field may be missing or differ in form."""
+    as_sentence = _SENTENCES.get(event["kind"])
     try:
-        return told(event["body"]) if told else _plain(event)
+        return as_sentence(event["body"]) if as_sentence else _plain(event)
     except (LookupError, TypeError, ValueError, OverflowError):
         return _plain(event)
 
@@ -34,7 +34,7 @@ def _plain(event: Mapping[str, Any]) -> str:
     return f"{event['kind']}: {body}" if body else event["kind"]
 
 
-def _who(body: _Body) -> str:
+def _actor(body: _Body) -> str:
     owner = f"account:{body['account_id']}"
     return "its owner" if body["by"] == owner else body["by"]
 
@@ -46,7 +46,7 @@ def _reason(body: _Body) -> str:
 def _token_made(body: _Body) -> str:
     until = datetime.fromtimestamp(body["expires_at_us"] / SECOND, UTC)
     machines = "1 machine" if body["uses_max"] == 1 else f"{body['uses_max']} machines"
-    return f"{_who(body)} made the join token {body['name']}, for {machines}, until {until:%Y-%m-%d %H:%M:%S}."
+    return f"{_actor(body)} made the join token {body['name']}, for {machines}, until {until:%Y-%m-%d %H:%M:%S}."
 
 
 def _joined(body: _Body) -> str:
@@ -61,8 +61,8 @@ def _suspended(body: _Body) -> str:
 def _rules(body: _Body) -> str:
     rules = body["rules"].items()
     changes = [f"{name}={written(name, value)}" if value is not None else f"{name} taken away" for name, value in rules]
-    where = "in the pool" if body["place"] == "pool" else "on the machine"
-    return f"Rules set {where} by {_who(body)}: {' '.join(changes)}"
+    origin = "in the pool" if body["place"] == "pool" else "on the machine"
+    return f"Rules set {origin} by {_actor(body)}: {' '.join(changes)}"
 
 
 def _link_refused(body: _Body) -> str:
@@ -88,7 +88,7 @@ def _dropped(body: _Body) -> str:
 
 
 def _passed(body: _Body) -> str:
-    return f"It showed what it claims. {' '.join(_figures(one) for one in body['devices'])}".rstrip()
+    return f"It showed what it claims. {' '.join(_figures(device) for device in body['devices'])}".rstrip()
 
 
 def _figures(device: _Body) -> str:
@@ -98,12 +98,12 @@ def _figures(device: _Body) -> str:
 
 _SENTENCES: Mapping[str, Callable[[_Body], str]] = {
     "join_token.made": _token_made,
-    "join_token.revoked": lambda body: f"{_who(body)} revoked the join token {body['name']}.",
+    "join_token.revoked": lambda body: f"{_actor(body)} revoked the join token {body['name']}.",
     "link.refused": _link_refused,
     "node.joined": _joined,
-    "node.removed": lambda body: f"Removed from the pool by {_who(body)}{_reason(body)}",
+    "node.removed": lambda body: f"Removed from the pool by {_actor(body)}{_reason(body)}",
     "node.suspended": _suspended,
-    "node.renamed": lambda body: f"Called {body['name']} now, by {_who(body)}.",
+    "node.renamed": lambda body: f"Called {body['name']} now, by {_actor(body)}.",
     "node.rules_changed": _rules,
     "node.cloned": lambda body: f"Another machine, at {body['address']}, showed its identity and was turned away.",
     "node.version_refused": lambda body: f"{body['agent']} is too old to get work: {body['oldest']} is the oldest.",

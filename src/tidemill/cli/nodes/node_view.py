@@ -1,6 +1,6 @@
-"""How nodes are shown: as a list that fits a terminal, and one of them with all that its owner should know.
+"""Shows nodes: a list that fits a terminal, or one node with everything that its owner should know.
 
-Programs ask for JSON. A node's id is in the list only where the name does not tell which is meant.
+Programs ask for JSON. The list has ids only if a name is not unique.
 """
 
 from collections import Counter
@@ -18,55 +18,55 @@ NONE_YET = "There are no nodes here yet: `tidemill nodes tokens make NAME` makes
 _ALL_WELL = "It is offered work whenever there is some that fits."
 _GIB_MIB = 1024
 
-_Shown = Mapping[str, Any]
+_View = Mapping[str, Any]
 
 
-def print_nodes(found: Sequence[_Shown], *, as_json: bool, none: str = NONE_YET) -> None:
-    """The list, or the sentence that there is none."""
+def print_nodes(nodes: Sequence[_View], *, as_json: bool, none: str = NONE_YET) -> None:
+    """Print the list, or a sentence if it is empty."""
     if as_json:
-        print_json(found)
+        print_json(nodes)
         return
-    if not found:
+    if not nodes:
         say(none)
         return
-    names = Counter(node["name"] for node in found)
-    by_id = any(node["removed_at"] or names[node["name"]] > 1 for node in found)
+    names = Counter(node["name"] for node in nodes)
+    by_id = any(node["removed_at"] or names[node["name"]] > 1 for node in nodes)
     columns = (*_COLUMNS, "id") if by_id else _COLUMNS
-    print_table(columns, [(*_row(node), node["id"])[: len(columns)] for node in found])
+    print_table(columns, [(*_row(node), node["id"])[: len(columns)] for node in nodes])
 
 
-def print_node(node: _Shown) -> None:
+def print_node(node: _View) -> None:
     rows = [*_fields(node), *_machine(node["machine"] or {}), *_carries(node["carries"]), *_devices(node["devices"])]
-    rows += [*rule_rows(node), *_cares(node)]
+    rows += [*rule_rows(node), *_concerns(node)]
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         print_line(f"{name:<{width}}  {value}")
 
 
-def rule_rows(node: _Shown) -> Iterator[tuple[str, str]]:
-    """Each rule that holds, and who set it where."""
+def rule_rows(node: _View) -> Iterator[tuple[str, str]]:
+    """Each rule in force, and who set it where."""
     for name, rule in node["rules"].items():
         if rule["value"] is not None:
-            who = "its owner" if rule["by"] == f"account:{node['account_id']}" else rule["by"]
-            where = "in the pool" if rule["place"] == "pool" else "on the machine"
-            yield f"rule {name}", f"{written(name, rule['value'])}  (set {where} by {who})"
+            author = "its owner" if rule["by"] == f"account:{node['account_id']}" else rule["by"]
+            origin = "in the pool" if rule["place"] == "pool" else "on the machine"
+            yield f"rule {name}", f"{written(name, rule['value'])}  (set {origin} by {author})"
 
 
-def _row(node: _Shown) -> tuple[str, ...]:
+def _row(node: _View) -> tuple[str, ...]:
     agent = node["agent"].removeprefix("tidemill/")
     return node["name"], _state(node), _counted(node["devices"]), agent, moment(node["heard_at"])
 
 
-def _state(node: _Shown) -> str:
+def _state(node: _View) -> str:
     return " ".join([node["life"], *([] if node["removed_at"] else node["conditions"])])
 
 
-def _counted(devices: Sequence[_Shown]) -> str:
+def _counted(devices: Sequence[_View]) -> str:
     names = [device["model"] or device["name"] for device in devices]
     return ", ".join(f"{names.count(name)} × {name}" for name in dict.fromkeys(names))
 
 
-def _fields(node: _Shown) -> Iterator[tuple[str, str]]:
+def _fields(node: _View) -> Iterator[tuple[str, str]]:
     fields = {
         "node": node["id"],
         "name": node["name"],
@@ -83,12 +83,12 @@ def _fields(node: _Shown) -> Iterator[tuple[str, str]]:
     return ((name, value) for name, value in fields.items() if value)
 
 
-def _removed(node: _Shown) -> str:
+def _removed(node: _View) -> str:
     reason = f": {node['removed_reason']}" if node["removed_reason"] else ""
     return f"{_time(node['removed_at'])}{reason}" if node["removed_at"] else ""
 
 
-def _machine(machine: _Shown) -> Iterator[tuple[str, str]]:
+def _machine(machine: _View) -> Iterator[tuple[str, str]]:
     """What the machine says of itself. An older agent may say less."""
     sizes = {"memory": machine.get("memory_mib"), "disk": machine.get("disk_mib")}
     parts = [str(machine.get("cpu") or ""), f"{machine['cores']} cores" if machine.get("cores") else ""]
@@ -100,22 +100,22 @@ def _machine(machine: _Shown) -> Iterator[tuple[str, str]]:
         yield "system", system
     network = machine.get("network") or {}
     rates = {"down": network.get("down_bps"), "up": network.get("up_bps")}
-    spoken = [f"{rate / 10**6:,.0f} Mbit/s {name}" for name, rate in rates.items() if rate]
-    spoken += [f"{network['latency_ms']} ms to the pool"] if network.get("latency_ms") is not None else []
-    if spoken:
-        yield "network", ", ".join(spoken)
+    parts_of_network = [f"{rate / 10**6:,.0f} Mbit/s {name}" for name, rate in rates.items() if rate]
+    parts_of_network += [f"{network['latency_ms']} ms to the pool"] if network.get("latency_ms") is not None else []
+    if parts_of_network:
+        yield "network", ", ".join(parts_of_network)
 
 
-def _carries(carries: _Shown | None) -> Iterator[tuple[str, str]]:
+def _carries(carries: _View | None) -> Iterator[tuple[str, str]]:
     if carries is None:
         return
     yield "kinds", ", ".join(carries["kinds"]) or "none"
     yield "sandbox", ", ".join(name.lower() for name in carries["abilities"]) or "none works"
-    for one in carries.get("why_not", ()):
-        yield f"no {one['what'].lower()}", one["why"]
+    for missing in carries.get("why_not", ()):
+        yield f"no {missing['what'].lower()}", missing["why"]
 
 
-def _devices(devices: Sequence[_Shown]) -> Iterator[tuple[str, str]]:
+def _devices(devices: Sequence[_View]) -> Iterator[tuple[str, str]]:
     for device in devices:
         yield f"device {device['index']}", f"{device['model'] or device['name']}, {device['memory_mib']:,} MiB"
         if device["failing"]:
@@ -123,7 +123,7 @@ def _devices(devices: Sequence[_Shown]) -> Iterator[tuple[str, str]]:
         yield "", _measured(device)
 
 
-def _measured(device: _Shown) -> str:
+def _measured(device: _View) -> str:
     if device.get("measured_at") is None:
         return "not measured yet"
     links = device["nvlink_ppm"] or 0
@@ -132,7 +132,7 @@ def _measured(device: _Shown) -> str:
     return f"measured {_time(device['measured_at'])}: {speed}, {device['measured_mib']:,} MiB shown{worth}"
 
 
-def _cares(node: _Shown) -> Iterator[tuple[str, str]]:
+def _concerns(node: _View) -> Iterator[tuple[str, str]]:
     """What needs the owner, and what keeps the node from work."""
     for alert in node["alerts"]:
         yield f"alert {alert['kind']}", f"{alert['sentence']}  (since {_time(alert['since'])})"

@@ -1,7 +1,6 @@
-"""Following what happens to nodes: each event as a line, or a list that is drawn anew when there was one.
+"""Follows what happens to nodes: prints each event as a line, or draws the list anew after an event.
 
-It reads the log of events page by page, with the same session as every other command, so it goes on for as long as one
-may read.
+It reads the log of events page by page, with the same session as every other command, for as long as it may.
 """
 
 import time
@@ -19,7 +18,7 @@ _NAMED = 10_000
 
 
 def follow(caller: PoolCaller, *, as_json: bool, redraw: Callable[[], None] | None) -> None:
-    """Until Ctrl-C. With `redraw` the list is drawn at once and after changes, at most once a look."""
+    """Follow until Ctrl-C. With `redraw` the list is drawn at once, and after each look that found events."""
     with suppress(KeyboardInterrupt):
         _, after = _news(caller, "recent")
         if redraw:
@@ -34,7 +33,7 @@ def follow(caller: PoolCaller, *, as_json: bool, redraw: Callable[[], None] | No
 
 
 def _news(caller: PoolCaller, after: str) -> tuple[list[dict[str, Any]], str]:
-    """What happened to nodes behind a cursor, and where that ends."""
+    """The events of nodes after a cursor, and the cursor of the last page."""
     pages = list(_pages(caller, after))
     events = [event for page in pages for event in page["items"] if event["kind"].startswith(NODE_KINDS)]
     return events, pages[-1]["after"]
@@ -59,5 +58,5 @@ def _print(caller: PoolCaller, events: list[dict[str, Any]], *, as_json: bool) -
 
 
 def _names(caller: PoolCaller) -> dict[str, str]:
-    """What each node is called, by its id. One that was removed meanwhile is known by its id alone."""
+    """The names of nodes by their ids. A node that was removed meanwhile has none."""
     return {node["id"]: node["name"] for node in caller.listed("/nodes", {}, _NAMED)}

@@ -1,6 +1,6 @@
 """`tidemill nodes`: the machines that you have in the pool; and, for operators, everybody's.
 
-It asks the pool over HTTP. A node is meant by its id or its name. What is done on the machine itself is in `agent`.
+It asks the pool over HTTP. A node is given by its id or its name. Commands for the machine itself are in `agent`.
 """
 
 import sys
@@ -50,11 +50,11 @@ def list_nodes(
 def show(node: Which, as_json: AsJson = False) -> None:
     """Show a node: its machine, what was measured of it, its rules, alerts, and why it gets no work."""
     caller = operator_caller()
-    found = caller.ask("GET", f"{_ROUTE}/{_meant(caller, node)}")
+    view = caller.ask("GET", f"{_ROUTE}/{_node_id(caller, node)}")
     if as_json:
-        print_json(found)
+        print_json(view)
     else:
-        print_node(found)
+        print_node(view)
 
 
 @app.command()
@@ -65,11 +65,11 @@ def history(
 ) -> None:
     """What happened to a node, newest first; times are UTC."""
     caller = operator_caller()
-    found = caller.listed(f"{_ROUTE}/{_meant(caller, node)}/history", {}, limit)
+    events = caller.listed(f"{_ROUTE}/{_node_id(caller, node)}/history", {}, limit)
     if as_json:
-        print_json(found)
+        print_json(events)
         return
-    for event in found:
+    for event in events:
         print_line(f"{moment(event['at'])}  {sentence(event)}")
 
 
@@ -77,11 +77,11 @@ def history(
 def why(node: Which, as_json: AsJson = False) -> None:
     """What a node was considered for lately, and why it lost; times are UTC."""
     caller = operator_caller()
-    found = caller.ask("GET", f"{_ROUTE}/{_meant(caller, node)}/considered")
+    considered = caller.ask("GET", f"{_ROUTE}/{_node_id(caller, node)}/considered")
     if as_json:
-        print_json(found["items"])
+        print_json(considered["items"])
     else:
-        print_considered(found["items"])
+        print_considered(considered["items"])
 
 
 @app.command()
@@ -102,8 +102,8 @@ def rename(
 ) -> None:
     """Give a node another name."""
     caller = operator_caller()
-    found = caller.ask("PATCH", f"{_ROUTE}/{_meant(caller, node)}", {"name": name})
-    report(f"The node is called {found['name']} now.", found, as_json=as_json)
+    view = caller.ask("PATCH", f"{_ROUTE}/{_node_id(caller, node)}", {"name": name})
+    report(f"The node is called {view['name']} now.", view, as_json=as_json)
 
 
 @app.command()
@@ -119,12 +119,12 @@ def rules(
 ) -> None:
     """Show a node's rules, or change some, all of them or none."""
     caller = operator_caller()
-    path = f"{_ROUTE}/{_meant(caller, node)}"
+    path = f"{_ROUTE}/{_node_id(caller, node)}"
     wishes = dict(wish(change) for change in changes or ())
-    found = caller.ask("PUT", f"{path}/rules", wishes) if wishes else caller.ask("GET", path)
+    view = caller.ask("PUT", f"{path}/rules", wishes) if wishes else caller.ask("GET", path)
     if as_json:
-        print_json(found["rules"])
-    elif rows := dict(rule_rows(found)):
+        print_json(view["rules"])
+    elif rows := dict(rule_rows(view)):
         print_fields(rows)
     else:
         say("No rules are set: `tidemill nodes rules NODE price=1.5` sets one.")
@@ -164,24 +164,24 @@ def unsuspend(node: Which, reason: Why, as_json: AsJson = False) -> None:
 def remove(node: Which, reason: Why = "", as_json: AsJson = False) -> None:
     """Remove a node for good: its link is closed, and the machine can only join anew."""
     caller = operator_caller()
-    found = caller.ask("DELETE", f"{_ROUTE}/{_meant(caller, node)}", query={"reason": reason})
-    report(f"{found['name']} is removed from the pool.", found, as_json=as_json)
+    view = caller.ask("DELETE", f"{_ROUTE}/{_node_id(caller, node)}", query={"reason": reason})
+    report(f"{view['name']} is removed from the pool.", view, as_json=as_json)
 
 
-def _do(node: str, what: str, done: str, body: dict[str, object] | None = None, *, as_json: bool) -> None:
+def _do(node: str, action: str, result: str, body: dict[str, object] | None = None, *, as_json: bool) -> None:
     caller = operator_caller()
-    found = caller.ask("POST", f"{_ROUTE}/{_meant(caller, node)}/{what}", body)
-    report(f"{found['name']} {done}.", found, as_json=as_json)
+    view = caller.ask("POST", f"{_ROUTE}/{_node_id(caller, node)}/{action}", body)
+    report(f"{view['name']} {result}.", view, as_json=as_json)
 
 
-def _meant(caller: PoolCaller, text: str) -> str:
-    """The id of the one node that is meant. A name may be that of several, and a guess could stop the wrong one."""
+def _node_id(caller: PoolCaller, text: str) -> str:
+    """The id of the one node that the text names. Several may share a name, and a guess could stop the wrong one."""
     try:
         return str(UUID(text))
     except ValueError:
-        found = caller.listed(_ROUTE, {"name": text}, 2)
-    if not found:
+        matches = caller.listed(_ROUTE, {"name": text}, 2)
+    if not matches:
         raise CommandRefused("There is no node with this name: `tidemill nodes list` lists them.")
-    if len(found) > 1:
+    if len(matches) > 1:
         raise CommandRefused("Several nodes have this name: say which by its id, which `tidemill nodes list` shows.")
-    return str(found[0]["id"])
+    return str(matches[0]["id"])

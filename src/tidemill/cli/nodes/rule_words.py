@@ -1,6 +1,6 @@
-"""Rules as an owner types them and reads them, on the machine and for the pool: one spelling, both ways.
+"""Rules as owners type and read them, on the machine and for the pool, in one spelling for both.
 
-What is shown can be typed again. JSON is taken as well; whether a value may be, the rules themselves decide.
+What is shown can be typed again. JSON is accepted as well. The rules themselves decide which values are allowed.
 """
 
 import json
@@ -20,7 +20,7 @@ _MIDNIGHT = "00:00"
 
 
 def wish(text: str) -> tuple[str, object]:
-    """A rule and its new value, as typed; None takes it away."""
+    """A rule and its new value from typed text; None takes the rule away."""
     name, equals, value = text.partition("=")
     if not equals:
         raise CommandRefused(f"A rule is written NAME=VALUE, such as {EXAMPLES}; {text}= takes it away.")
@@ -30,7 +30,7 @@ def wish(text: str) -> tuple[str, object]:
 
 
 def written(name: str, value: Any) -> str:
-    """A value as it is typed. What is of no known form, as from a newer pool, is shown as JSON."""
+    """A value as it is typed. An unknown form, as from a newer pool, is shown as JSON."""
     if value is None:
         return ""
     try:
@@ -47,7 +47,9 @@ def _json(value: str) -> object:
 
 
 def _windows(value: str) -> object:
-    return [_window(_matched(_WINDOW, one, "windows as 22:00-08:00,sat+sun/00:00-24:00")) for one in value.split(",")]
+    return [
+        _window(_matched(_WINDOW, window, "windows as 22:00-08:00,sat+sun/00:00-24:00")) for window in value.split(",")
+    ]
 
 
 def _window(parts: Mapping[str, str]) -> object:
@@ -68,7 +70,7 @@ def _matched(pattern: re.Pattern[str], value: str, form: str) -> Mapping[str, st
 
 
 def _whole(value: str) -> object:
-    """What is no whole number is passed on as it is: the rules say what is wrong with it."""
+    """A whole number. Other text is passed on as it is: the rules say what is wrong with it."""
     return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else value
 
 
@@ -77,12 +79,12 @@ def _labels(value: str) -> object:
 
 
 def _windows_written(value: list[Mapping[str, Any]]) -> str:
-    return ",".join(_window_written(one) for one in value)
+    return ",".join(_window_written(window) for window in value)
 
 
-def _window_written(one: Mapping[str, Any]) -> str:
-    days = "" if set(one["days"]) == set(DAYS) else "+".join(one["days"]) + "/"
-    return f"{days}{one['from']}-{'24:00' if one['until'] == _MIDNIGHT else one['until']}"
+def _window_written(window: Mapping[str, Any]) -> str:
+    days = "" if set(window["days"]) == set(DAYS) else "+".join(window["days"]) + "/"
+    return f"{days}{window['from']}-{'24:00' if window['until'] == _MIDNIGHT else window['until']}"
 
 
 def _idle_written(value: Mapping[str, int]) -> str:
