@@ -1,8 +1,7 @@
-"""Uploading a file to a pool, so that it can be interrupted at any moment and goes on when it is run again.
+"""Uploads a file to a pool. It can be interrupted at any moment, and resumes when it is run again.
 
-A file is hashed first: its digest says whether an upload that was begun earlier is of the same bytes, and the pool
-checks it at the end. Which upload goes on is remembered on this machine until it is finished. No more than a piece of
-the file is ever in memory.
+The file is hashed first: the digest shows whether an earlier upload has the same bytes, and the pool checks it at the
+end. This machine remembers the upload until it is finished. Only one piece of the file is in memory at a time.
 """
 
 import hashlib
@@ -33,12 +32,12 @@ _TRIES = 8
 _PAUSE_MAX_S = 30.0
 
 ProgressListener = Callable[[int], None]
-"""Hears how far something is."""
+"""Is called with the number of bytes done."""
 
 
 @dataclass(frozen=True)
 class FileToUpload:
-    """A file on its way, as it was hashed."""
+    """A file to upload, with its size and digest."""
 
     file: Path
     name: str
@@ -49,21 +48,21 @@ class FileToUpload:
 
 @dataclass(frozen=True)
 class UploadState:
-    """Where an upload stands; with its artefact if it is finished."""
+    """How far an upload is, and its artefact if it is finished."""
 
     offset: int
     artefact_id: str | None
 
 
-def hash_file(file: Path, told: ProgressListener) -> tuple[str, int]:
+def hash_file(file: Path, progress: ProgressListener) -> tuple[str, int]:
     """SHA-256 and size of a file."""
-    found, size = hashlib.sha256(), 0
+    hasher, size = hashlib.sha256(), 0
     with file.open("rb") as opened:
         while piece := opened.read(4 * PIECE_BYTES):
-            found.update(piece)
+            hasher.update(piece)
             size += len(piece)
-            told(size)
-    return found.hexdigest(), size
+            progress(size)
+    return hasher.hexdigest(), size
 
 
 class FileUpload:
@@ -72,24 +71,24 @@ class FileUpload:
     def __init__(self, caller: PoolCaller, sending: FileToUpload, folder: Path | None = None) -> None:
         self._caller = caller
         self._sending = sending
-        place = folder or platformdirs.user_state_path("tidemill", appauthor=False) / "uploads"
-        said = "\n".join((caller.pool.url, sending.digest, sending.name, sending.purpose))
-        self._note = place / hashlib.sha256(said.encode()).hexdigest()
+        notes = folder or platformdirs.user_state_path("tidemill", appauthor=False) / "uploads"
+        identity = "\n".join((caller.pool.url, sending.digest, sending.name, sending.purpose))
+        self._note = notes / hashlib.sha256(identity.encode()).hexdigest()
 
-    def run(self, told: ProgressListener) -> str:
-        """Send what is missing. Answers the artefact's id."""
-        stands = self._begun_earlier() or self._begin()
-        if 0 < stands.offset < self._sending.size_bytes:
+    def run(self, progress: ProgressListener) -> str:
+        """Send the missing bytes. Returns the artefact's id."""
+        state = self._resume() or self._begin()
+        if 0 < state.offset < self._sending.size_bytes:
             say("An upload of this file was begun earlier: it goes on.")
         with self._sending.file.open("rb") as opened:
-            while stands.artefact_id is None:
-                told(stands.offset)
-                stands = self._advanced(opened, stands, told)
-        told(self._sending.size_bytes)
+            while state.artefact_id is None:
+                progress(state.offset)
+                state = self._send_next_part(opened, state, progress)
+        progress(self._sending.size_bytes)
         self._note.unlink(missing_ok=True)
-        return stands.artefact_id
+        return state.artefact_id
 
-    def _begun_earlier(self) -> UploadState | None:
+    def _resume(self) -> UploadState | None:
         if not self._note.exists():
             return None
         try:
@@ -111,22 +110,22 @@ class FileUpload:
         draft = self._note.with_suffix(f".{os.getpid()}")
         draft.write_text(answer["location"].rpartition("/")[2], "utf-8")
         draft.replace(self._note)
-        return _standing(answer)
+        return _state_of(answer)
 
     def _look(self) -> UploadState:
-        return _standing(self._exchange("HEAD", self._path, _TUS))
+        return _state_of(self._exchange("HEAD", self._path, _TUS))
 
-    def _advanced(self, opened: BinaryIO, stands: UploadState, told: ProgressListener) -> UploadState:
-        """Where it stands after the next part, however often the network fails meanwhile."""
+    def _send_next_part(self, opened: BinaryIO, state: UploadState, progress: ProgressListener) -> UploadState:
+        """Send the next part, again if the network fails. Returns how far the upload is then."""
         failed: Exception | None = None
         for attempt in range(_TRIES):
             try:
                 if failed is not None:
                     time.sleep(min(2.0**attempt, _PAUSE_MAX_S))
-                    found = self._look()
-                    if found != stands:
-                        return found
-                return self._sent(opened, stands.offset, told)
+                    current = self._look()
+                    if current != state:
+                        return current
+                return self._send_part(opened, state.offset, progress)
             except (Fault, PoolRefused) as error:
                 if isinstance(error, PoolRefused) and error.code not in _AGAIN:
                     raise
@@ -134,7 +133,7 @@ class FileUpload:
         assert failed
         raise failed
 
-    def _sent(self, opened: BinaryIO, offset: int, told: ProgressListener) -> UploadState:
+    def _send_part(self, opened: BinaryIO, offset: int, progress: ProgressListener) -> UploadState:
         length = min(PART_BYTES, self._sending.size_bytes - offset)
         headers = {
             **_TUS,
@@ -142,7 +141,9 @@ class FileUpload:
             "Content-Length": str(length),
             "Upload-Offset": str(offset),
         }
-        return _standing(self._exchange("PATCH", self._path, headers, lambda: _pieces(opened, offset, length, told)))
+        return _state_of(
+            self._exchange("PATCH", self._path, headers, lambda: _pieces(opened, offset, length, progress))
+        )
 
     def _exchange(
         self, method: str, path: str, headers: dict[str, str], content: Callable[[], Iterator[bytes]] | None = None
@@ -160,20 +161,20 @@ class FileUpload:
         return f"{ROUTE}/{self._note.read_text('utf-8')}"
 
 
-def _standing(headers: dict[str, str]) -> UploadState:
+def _state_of(headers: dict[str, str]) -> UploadState:
     offset = read_number(headers.get("upload-offset"))
     if offset is None:
         raise Fault("The pool does not say where the upload stands: update this program, or the pool.")
     return UploadState(offset, headers.get("tidemill-artefact"))
 
 
-def _pieces(opened: BinaryIO, offset: int, length: int, told: ProgressListener) -> Iterator[bytes]:
+def _pieces(opened: BinaryIO, offset: int, length: int, progress: ProgressListener) -> Iterator[bytes]:
     opened.seek(offset)
-    left = length
-    while left:
-        piece = opened.read(min(PIECE_BYTES, left))
+    remaining = length
+    while remaining:
+        piece = opened.read(min(PIECE_BYTES, remaining))
         if not piece:
             raise Fault("The file became shorter while it was uploaded: leave it alone, and run this again.")
-        left -= len(piece)
+        remaining -= len(piece)
         yield piece
-        told(offset + length - left)
+        progress(offset + length - remaining)

@@ -1,6 +1,6 @@
 """`tidemill artefacts`: inputs, models and results that you keep in the pool.
 
-Uploads and downloads that were interrupted go on when the same command is run again.
+Interrupted uploads and downloads resume when the same command is run again.
 """
 
 import sys
@@ -43,8 +43,8 @@ def put(
     as_json: AsJson = False,
 ) -> None:
     """Upload a file. Run again after an interruption, it goes on where it was."""
-    found = upload_file(file, name or file.name, purpose)
-    print_artefact(found, as_json=as_json)
+    artefact = upload_file(file, name or file.name, purpose)
+    print_artefact(artefact, as_json=as_json)
 
 
 @app.command("list")
@@ -55,12 +55,12 @@ def list_artefacts(
     as_json: AsJson = False,
 ) -> None:
     """List your artefacts, newest first; an operator sees everybody's."""
-    wanted = {"purpose": purpose, "owner": owner}
-    found = operator_caller().listed(_ROUTE, {name: str(value) for name, value in wanted.items() if value}, limit)
+    filters = {"purpose": purpose, "owner": owner}
+    artefacts = operator_caller().listed(_ROUTE, {name: str(value) for name, value in filters.items() if value}, limit)
     if as_json:
-        print_json(found)
-    elif found:
-        print_table(("id", "name", "purpose", "size", "made (UTC)"), [_row(artefact) for artefact in found])
+        print_json(artefacts)
+    elif artefacts:
+        print_table(("id", "name", "purpose", "size", "made (UTC)"), [_row(artefact) for artefact in artefacts])
     else:
         say("There are no artefacts: `tidemill artefacts put FILE` uploads one.")
 
@@ -79,11 +79,11 @@ def get(
 ) -> None:
     """Download an artefact into a file. Run again after an interruption, it goes on where it was."""
     caller = operator_caller()
-    found = caller.ask("GET", f"{_ROUTE}/{artefact}")
-    target = output or Path(found["name"])
-    with _progress("Downloading", found["size_bytes"]) as told:
-        download(caller, found, target, told)
-    report(f"{target} is there, with SHA-256 {found['digest']}.", {**found, "file": str(target)}, as_json=as_json)
+    view = caller.ask("GET", f"{_ROUTE}/{artefact}")
+    target = output or Path(view["name"])
+    with _progress("Downloading", view["size_bytes"]) as progress:
+        download(caller, view, target, progress)
+    report(f"{target} is there, with SHA-256 {view['digest']}.", {**view, "file": str(target)}, as_json=as_json)
 
 
 @app.command()
@@ -94,21 +94,21 @@ def delete(
 ) -> None:
     """Delete an artefact that no unfinished work needs. Who gives a reason does it as an operator, where they can."""
     caller = operator_caller() if reason else pool_caller()
-    gone = caller.ask("DELETE", f"{_ROUTE}/{artefact}", query={"reason": reason})
-    report(f"{gone['name']} is deleted.", gone, as_json=as_json)
+    deleted = caller.ask("DELETE", f"{_ROUTE}/{artefact}", query={"reason": reason})
+    report(f"{deleted['name']} is deleted.", deleted, as_json=as_json)
 
 
 def upload_file(file: Path, name: str, purpose: UploadPurpose) -> dict[str, Any]:
-    """Upload a file and answer the artefact that it has become."""
+    """Upload a file and return its artefact."""
     if not file.is_file():
         raise CommandRefused(f"{file} is no file: give one that can be read.")
     caller = pool_caller()
-    with _progress("Hashing", file.stat().st_size) as told:
-        digest, size_bytes = hash_file(file, told)
-    with _progress("Uploading", size_bytes) as told:
-        artefact_id = FileUpload(caller, FileToUpload(file, name, purpose.value, size_bytes, digest)).run(told)
-    found: dict[str, Any] = caller.ask("GET", f"{_ROUTE}/{artefact_id}")
-    return found
+    with _progress("Hashing", file.stat().st_size) as progress:
+        digest, size_bytes = hash_file(file, progress)
+    with _progress("Uploading", size_bytes) as progress:
+        artefact_id = FileUpload(caller, FileToUpload(file, name, purpose.value, size_bytes, digest)).run(progress)
+    artefact: dict[str, Any] = caller.ask("GET", f"{_ROUTE}/{artefact_id}")
+    return artefact
 
 
 def print_artefact(artefact: dict[str, Any], *, as_json: bool) -> None:
@@ -127,12 +127,12 @@ def print_artefact(artefact: dict[str, Any], *, as_json: bool) -> None:
 
 
 def _row(artefact: dict[str, Any]) -> tuple[str, ...]:
-    size, made = in_words(artefact["size_bytes"]), moment(artefact["made_at"])
-    return artefact["id"], artefact["name"], artefact["purpose"], size, made
+    size, made_at = in_words(artefact["size_bytes"]), moment(artefact["made_at"])
+    return artefact["id"], artefact["name"], artefact["purpose"], size, made_at
 
 
 @contextmanager
-def _progress(what: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
+def _progress(title: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
     """A bar on a terminal; nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda _: None
@@ -142,5 +142,5 @@ def _progress(what: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True))
     with Progress(*columns, TransferSpeedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
-        task = bar.add_task(what, total=total_bytes)
+        task = bar.add_task(title, total=total_bytes)
         yield lambda at: bar.update(task, completed=at)

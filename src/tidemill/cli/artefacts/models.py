@@ -24,11 +24,11 @@ def list_models(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most so many.")] = 100, as_json: AsJson = False
 ) -> None:
     """List the models of the pool, by name."""
-    found = operator_caller().listed(_ROUTE, {}, limit)
+    models = operator_caller().listed(_ROUTE, {}, limit)
     if as_json:
-        print_json(found)
-    elif found:
-        print_table(("name", "size", "memory", "GPU memory", "licence"), [_row(model) for model in found])
+        print_json(models)
+    elif models:
+        print_table(("name", "size", "memory", "GPU memory", "licence"), [_row(model) for model in models])
     else:
         say("The pool has no models yet: an operator adds one with `tidemill models add`.")
 
@@ -36,11 +36,11 @@ def list_models(
 @app.command()
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show a model: where it comes from, its licence, its SHA-256, and what it needs."""
-    found = operator_caller().ask("GET", f"{_ROUTE}/{name}")
+    model = operator_caller().ask("GET", f"{_ROUTE}/{name}")
     if as_json:
-        print_json(found)
+        print_json(model)
     else:
-        _print_model(found)
+        _print_model(model)
 
 
 @app.command()
@@ -56,26 +56,26 @@ def add(
 ) -> None:
     """Add a model to the pool, as an operator. An upload that was interrupted goes on when this is run again."""
     needs = {"memory_mib": memory, "gpu_memory_mib": gpu_memory}
-    asked = {"name": name, "source": source, "licence": licence, "artefact_id": _artefact(what), **needs}
-    found = operator_caller().ask("POST", _ROUTE, asked)
-    report(f"The pool has the model {found['name']} now, with SHA-256 {found['digest']}.", found, as_json=as_json)
+    body = {"name": name, "source": source, "licence": licence, "artefact_id": _artefact(what), **needs}
+    model = operator_caller().ask("POST", _ROUTE, body)
+    report(f"The pool has the model {model['name']} now, with SHA-256 {model['digest']}.", model, as_json=as_json)
 
 
 @app.command()
 def remove(name: Name, as_json: AsJson = False) -> None:
     """Remove a model from the pool, as an operator. Its artefact stays."""
-    found = operator_caller().ask("DELETE", f"{_ROUTE}/{name}")
-    report(f"The model {found['name']} is removed; its artefact {found['artefact_id']} stays.", found, as_json=as_json)
+    model = operator_caller().ask("DELETE", f"{_ROUTE}/{name}")
+    report(f"The model {model['name']} is removed; its artefact {model['artefact_id']} stays.", model, as_json=as_json)
 
 
-def _artefact(what: str) -> str:
-    """The id of the artefact that is meant; a file is uploaded first."""
+def _artefact(file_or_id: str) -> str:
+    """The id of the model's artefact. A file is uploaded first."""
     try:
-        return str(UUID(what))
+        return str(UUID(file_or_id))
     except ValueError:
-        file = Path(what)
-    found: str = upload_file(file, file.name, UploadPurpose.MODEL)["id"]
-    return found
+        file = Path(file_or_id)
+    artefact_id: str = upload_file(file, file.name, UploadPurpose.MODEL)["id"]
+    return artefact_id
 
 
 def _row(model: dict[str, Any]) -> tuple[str, ...]:

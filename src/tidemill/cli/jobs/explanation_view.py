@@ -14,51 +14,51 @@ _NEVER = (
 )
 
 
-def print_why_job(found: dict[str, Any]) -> None:
-    """What waits and why, then each attempt and why it went where it went."""
-    for one in found["waiting"]:
-        print_line(f"Task {one['task']} waits since {moment(one['since'])} UTC. {one['sentence']}")
-    if found["sentence"] and not found["waiting"]:
-        print_line(found["sentence"])
-    if not found["items"] and not found["sentence"]:
+def print_why_job(explanation: dict[str, Any]) -> None:
+    """Print which tasks wait and why, then why each attempt went to its node."""
+    for task in explanation["waiting"]:
+        print_line(f"Task {task['task']} waits since {moment(task['since'])} UTC. {task['sentence']}")
+    if explanation["sentence"] and not explanation["waiting"]:
+        print_line(explanation["sentence"])
+    if not explanation["items"] and not explanation["sentence"]:
         say(_NOTHING_YET)
-    for one in found["items"]:
+    for attempt in explanation["items"]:
         print_line("")
-        placed = f"Task {one['task']} went to {one['node_name']} at {moment(one['offered_at'])} UTC"
-        print_line(f"{placed} and is {one['state']}. {one['sentence']}")
-        if one["candidates"]:
-            print_table(("node", "score", "why"), [_candidate(each) for each in one["candidates"]])
+        placed = f"Task {attempt['task']} went to {attempt['node_name']} at {moment(attempt['offered_at'])} UTC"
+        print_line(f"{placed} and is {attempt['state']}. {attempt['sentence']}")
+        if attempt["candidates"]:
+            print_table(("node", "score", "why"), [_candidate(candidate) for candidate in attempt["candidates"]])
 
 
-def print_considered(found: Sequence[dict[str, Any]]) -> None:
-    if not found:
+def print_considered(decisions: Sequence[dict[str, Any]]) -> None:
+    if not decisions:
         say(_NEVER)
         return
     rows = [
         (
-            moment(one["at"]),
-            one["kind"],
-            "chosen" if one["chosen"] else "lost",
-            _number(one["score"]),
-            _number(one["winner_score"]),
-            one["winner"],
-            one["sentence"],
+            moment(decision["at"]),
+            decision["kind"],
+            "chosen" if decision["chosen"] else "lost",
+            _number(decision["score"]),
+            _number(decision["winner_score"]),
+            decision["winner"],
+            decision["sentence"],
         )
-        for one in found
+        for decision in decisions
     ]
     print_table(("when (UTC)", "kind", "outcome", "score", "winner's", "winner", "why"), rows)
 
 
-def _candidate(one: dict[str, Any]) -> tuple[str, str, str]:
-    return one["name"], _number(one["score"]), " ".join(_reasons(one))
+def _candidate(candidate: dict[str, Any]) -> tuple[str, str, str]:
+    return candidate["name"], _number(candidate["score"]), " ".join(_reasons(candidate))
 
 
-def _reasons(one: dict[str, Any]) -> Iterator[str]:
-    if one["chosen"]:
+def _reasons(candidate: dict[str, Any]) -> Iterator[str]:
+    if candidate["chosen"]:
         yield "Chosen."
-    yield from (each["sentence"] for each in one["objections"])
-    if one["terms"]:
-        yield ", ".join(f"{name} {_number(value)}" for name, value in one["terms"].items())
+    yield from (objection["sentence"] for objection in candidate["objections"])
+    if candidate["terms"]:
+        yield ", ".join(f"{name} {_number(value)}" for name, value in candidate["terms"].items())
 
 
 def _number(value: float | None) -> str:

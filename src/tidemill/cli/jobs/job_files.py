@@ -1,7 +1,7 @@
-"""Job files: an order in YAML or JSON, with ranges as people write them. A file among its inputs is uploaded.
+"""Job files: a job in YAML or JSON, with ranges as people write them. Input files are uploaded.
 
-A file is read as plain values only: no tags, no aliases, so that a small file cannot become a large order, and nothing
-in it is carried out.
+A job file is read as plain values, without tags and aliases: so a small file cannot become a large job, and nothing in
+it is executed.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ _DEPTH_MAX = 32
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # the library has no types
-    """YAML as JSON has it: aliases are refused, and times stay texts."""
+    """YAML limited to what JSON has: aliases are refused, and times stay texts."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -33,7 +33,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def read_job(file: Path) -> dict[str, Any]:
-    """The order in a file."""
+    """The job in a file."""
     if not file.is_file():
         raise CommandRefused(f"{file} is no file: give one that can be read.")
     with file.open("rb") as opened:
@@ -41,26 +41,26 @@ def read_job(file: Path) -> dict[str, Any]:
     if len(content) > FILE_MAX_BYTES:
         raise CommandRefused(f"{file} has more than {FILE_MAX_BYTES:,} bytes: keep texts and programs as inputs.")
     try:
-        read = yaml.load(content, _Loader)  # noqa: S506  # a safe loader, made safer
+        job = yaml.load(content, _Loader)  # noqa: S506  # a safe loader, made safer
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise CommandRefused(f"{file} cannot be read as YAML: {' '.join(str(error).split())}.") from None
-    if not isinstance(read, dict) or not _is_plain(read, 0):
+    if not isinstance(job, dict) or not _is_plain(job, 0):
         raise CommandRefused(f"{file} holds no job: write names and values, such as `kind: matmul`.")
-    return read
+    return job
 
 
 def with_inputs(job: dict[str, Any], beside: Path) -> dict[str, Any]:
-    """The order with every input that is a file uploaded; paths are meant from where the job file is."""
+    """The job with every input file uploaded. Paths are relative to the job file."""
     inputs = job.get("inputs")
     if not isinstance(inputs, dict):
         return job
-    found = {name: _artefact(one, beside) for name, one in inputs.items()}
-    return {**job, "inputs": found}
+    uploaded = {name: _artefact(value, beside) for name, value in inputs.items()}
+    return {**job, "inputs": uploaded}
 
 
-def _artefact(one: Any, beside: Path) -> Any:
-    if not isinstance(one, str) or not (file := beside / one).is_file():
-        return one
+def _artefact(value: Any, beside: Path) -> Any:
+    if not isinstance(value, str) or not (file := beside / value).is_file():
+        return value
     return upload_file(file, file.name, UploadPurpose.INPUT)["id"]
 
 
@@ -68,7 +68,7 @@ def _is_plain(value: Any, depth: int) -> bool:
     if depth > _DEPTH_MAX:
         return False
     if isinstance(value, dict):
-        return all(isinstance(name, str) and _is_plain(one, depth + 1) for name, one in value.items())
+        return all(isinstance(name, str) and _is_plain(member, depth + 1) for name, member in value.items())
     if isinstance(value, list):
-        return all(_is_plain(one, depth + 1) for one in value)
+        return all(_is_plain(item, depth + 1) for item in value)
     return isinstance(value, _PLAIN)

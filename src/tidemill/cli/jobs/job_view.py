@@ -9,7 +9,7 @@ from tidemill.host.standard_error import say
 
 
 def say_plan(job: dict[str, Any]) -> None:
-    """What a job will cost and why, as a remark before the question."""
+    """Say what a job will cost and why, before the question."""
     quote = job["quote"]
     say(f"{quote['kind']}: {counted(quote['tasks'], 'task')}, a {quote['size']} job, {_hours(quote)} of work.")
     for line in quote["lines"]:
@@ -73,8 +73,15 @@ def print_jobs(jobs: Sequence[dict[str, Any]]) -> None:
 
 def print_results(results: Sequence[dict[str, Any]]) -> None:
     rows = [
-        (str(one["task"]), one["state"], one["verdict"] or "", _where(one), one["sha256"] or "", one["reason"])
-        for one in results
+        (
+            str(result["task"]),
+            result["state"],
+            result["verdict"] or "",
+            _where(result),
+            result["sha256"] or "",
+            result["reason"],
+        )
+        for result in results
     ]
     print_table(("task", "state", "verdict", "result", "sha256", "reason"), rows)
 
@@ -94,8 +101,8 @@ def progress_of(job: dict[str, Any]) -> str:
     return f"{progress['completed']} of {progress['tasks']} done{rest}"
 
 
-def counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+def counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _where(result: dict[str, Any]) -> str:

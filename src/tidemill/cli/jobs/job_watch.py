@@ -1,4 +1,4 @@
-"""A job from its order to its end, as somebody waits for it: the plan, the question, progress, and what came of it."""
+"""Follows a job from its order to its end: shows the plan, asks, shows progress, and fetches the results."""
 
 import base64
 import os
@@ -30,18 +30,18 @@ UNPACKED_MAX_BYTES = 64 * 1024 * 1024
 
 
 def order_job(caller: PoolCaller, body: dict[str, Any]) -> dict[str, Any]:
-    """A new job, with its quote."""
-    made: dict[str, Any] = caller.ask("POST", ROUTE, body)
-    return made
+    """Order a new job; returns it with its quote."""
+    job: dict[str, Any] = caller.ask("POST", ROUTE, body)
+    return job
 
 
 def confirm_job(caller: PoolCaller, job: dict[str, Any]) -> dict[str, Any]:
-    """Confirm at the price that was shown, and at no other."""
+    """Confirm at the shown price, and at no other."""
     quote = job["quote"]
     if not quote["can_confirm"]:
         raise CommandRefused(f"{quote['why_not']} It is kept as job {job['id']}: `tidemill jobs show {job['id']}`.")
-    made: dict[str, Any] = caller.ask("POST", f"{ROUTE}/{job['id']}/confirm", {"at_most": quote["high"]})
-    return made
+    confirmed: dict[str, Any] = caller.ask("POST", f"{ROUTE}/{job['id']}/confirm", {"at_most": quote["high"]})
+    return confirmed
 
 
 def ask_and_confirm(caller: PoolCaller, job: dict[str, Any], *, yes: bool) -> dict[str, Any]:
@@ -53,15 +53,15 @@ def ask_and_confirm(caller: PoolCaller, job: dict[str, Any], *, yes: bool) -> di
 
 
 def wait_until_over(caller: PoolCaller, job_id: str) -> dict[str, Any]:
-    """Wait until a job is over, and tell how far it is whenever that has changed. Ctrl-C leaves it running."""
-    told = ""
+    """Wait until a job is over, and say how far it is at every change. Ctrl-C leaves it running."""
+    last_line = ""
     try:
         while True:
             job: dict[str, Any] = caller.ask("GET", f"{ROUTE}/{job_id}")
             line = f"{state_of(job)}: {progress_of(job)}"
-            if line != told:
+            if line != last_line:
                 say(line)
-                told = line
+                last_line = line
             if job["ended_at"] is not None:
                 return job
             time.sleep(POLL_S)
@@ -78,16 +78,16 @@ def results_of(caller: PoolCaller, job_id: str) -> list[dict[str, Any]]:
 def paid_of(caller: PoolCaller, job_id: str) -> dict[str, Decimal]:
     """What each node was paid, by its name."""
     paid: dict[str, Decimal] = {}
-    for one in caller.listed(f"{ROUTE}/{job_id}/resources", {}, RESULTS_MAX):
-        if amount := Decimal(one["paid"]):
-            paid[one["node_name"]] = paid.get(one["node_name"], Decimal(0)) + amount
+    for attempt in caller.listed(f"{ROUTE}/{job_id}/resources", {}, RESULTS_MAX):
+        if amount := Decimal(attempt["paid"]):
+            paid[attempt["node_name"]] = paid.get(attempt["node_name"], Decimal(0)) + amount
     return paid
 
 
 def keep_results(caller: PoolCaller, results: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
-    """Put the results into a folder, those of each task into one of its own. Nothing is written over."""
+    """Put the results into a folder, those of each task into a folder of its own. Existing files stay."""
     folder.mkdir(parents=True, exist_ok=True)
-    return [file for result in results for file in _kept(caller, result, folder)]
+    return [file for result in results for file in _keep_result(caller, result, folder)]
 
 
 def output_of(caller: PoolCaller, job_id: str, *, follow: bool) -> Iterator[dict[str, Any]]:
@@ -113,19 +113,19 @@ def _ask(job: dict[str, Any]) -> None:
         raise CommandRefused(f"Nothing is held. The quote can be confirmed later: `tidemill jobs confirm {job['id']}`.")
 
 
-def _kept(caller: PoolCaller, result: dict[str, Any], folder: Path) -> list[Path]:
+def _keep_result(caller: PoolCaller, result: dict[str, Any], folder: Path) -> list[Path]:
     name = f"task-{result['task']}"
     if result["artefact_id"]:
-        return _fetched(caller, result, folder / f"{name}.tar", folder / name)
+        return _fetch_result(caller, result, folder / f"{name}.tar", folder / name)
     if not result["inline"]:
         return []
     content = base64.b64decode(result["inline"])
     plain = b"".join(opener_of(result).pieces([content])) if result["envelopes"] else content
-    return _unpacked(plain, folder / name)
+    return _unpack(plain, folder / name)
 
 
-def _fetched(caller: PoolCaller, result: dict[str, Any], archive: Path, into: Path) -> list[Path]:
-    """A result that was uploaded: its files, or the whole archive if that is large."""
+def _fetch_result(caller: PoolCaller, result: dict[str, Any], archive: Path, into: Path) -> list[Path]:
+    """Fetch an uploaded result: its files, or the whole archive if that is large."""
     opener = opener_of(result) if result["envelopes"] else None
     artefact = caller.ask("GET", f"/artefacts/{result['artefact_id']}")
     fetched = archive if opener is None else archive.with_suffix(".sealed")
@@ -134,13 +134,13 @@ def _fetched(caller: PoolCaller, result: dict[str, Any], archive: Path, into: Pa
         _open(fetched, opener, archive)
     if archive.stat().st_size > UNPACKED_MAX_BYTES:
         return [archive]
-    unpacked = _unpacked(archive.read_bytes(), into)
+    unpacked = _unpack(archive.read_bytes(), into)
     archive.unlink()
     return unpacked
 
 
 def _open(sealed: Path, opener: Opener, archive: Path) -> None:
-    """Open a sealed file into another, which is there only if the whole could be opened."""
+    """Open a sealed file into another, which appears only if all of it could be opened."""
     draft = archive.with_suffix(".draft")
     try:
         with sealed.open("rb") as chunks, draft.open("wb") as out:
@@ -148,35 +148,35 @@ def _open(sealed: Path, opener: Opener, archive: Path) -> None:
                 out.write(piece)
         os.link(draft, archive)
     except FileExistsError:
-        raise _is_there(archive) from None
+        raise _already_there(archive) from None
     finally:
         draft.unlink(missing_ok=True)
         sealed.unlink()
 
 
-def _unpacked(archived: bytes, folder: Path) -> list[Path]:
+def _unpack(archived: bytes, folder: Path) -> list[Path]:
     files = read_archive(archived)
     if isinstance(files, Refusal):
         raise CommandRefused(files.sentence)
-    return [_written(folder / _inside(path), body) for path, body in files.items()]
+    return [_write(folder / _inside(path), body) for path, body in files.items()]
 
 
 def _inside(path: PurePosixPath) -> Path:
-    """A file of a result stays in its folder; an archive that could be read has no other names."""
+    """Assert that a result's file stays in its folder: reading an archive refuses all other names."""
     assert not path.is_absolute()
     assert ".." not in path.parts
     return Path(path)
 
 
-def _written(target: Path, content: bytes) -> Path:
+def _write(target: Path, content: bytes) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with target.open("xb") as opened:
             opened.write(content)
     except FileExistsError:
-        raise _is_there(target) from None
+        raise _already_there(target) from None
     return target
 
 
-def _is_there(target: Path) -> CommandRefused:
+def _already_there(target: Path) -> CommandRefused:
     return CommandRefused(f"{target} is there already: move it away, or choose another folder with --output.")

@@ -57,22 +57,24 @@ def submit(
 @app.command()
 def quote(job: Which, as_json: AsJson = False) -> None:
     """What a job costs, and why. A quote that has expired is made anew."""
-    found = operator_caller().ask("GET", f"{ROUTE}/{job}/quote")
+    quote_view = operator_caller().ask("GET", f"{ROUTE}/{job}/quote")
     if as_json:
-        print_json(found)
+        print_json(quote_view)
     else:
-        print_quote(found)
+        print_quote(quote_view)
 
 
 @app.command()
 def confirm(job: Which, yes: Yes = False, wait: Wait = False, as_json: AsJson = False) -> None:
     """Confirm a quote: its upper end is held, and the job's tasks wait for nodes."""
     caller = pool_caller()
-    found = caller.ask("GET", f"{ROUTE}/{job}")
-    quoted = {**found, "quote": caller.ask("GET", f"{ROUTE}/{job}/quote")}
-    done = job_watch.ask_and_confirm(caller, quoted, yes=yes)
-    done = wait_until_over(caller, done["id"]) if wait else done
-    report(f"The job is {done['state']}: `tidemill jobs show {job}` tells how far it is.", done, as_json=as_json)
+    job_view = caller.ask("GET", f"{ROUTE}/{job}")
+    quoted = {**job_view, "quote": caller.ask("GET", f"{ROUTE}/{job}/quote")}
+    confirmed = job_watch.ask_and_confirm(caller, quoted, yes=yes)
+    confirmed = wait_until_over(caller, confirmed["id"]) if wait else confirmed
+    report(
+        f"The job is {confirmed['state']}: `tidemill jobs show {job}` tells how far it is.", confirmed, as_json=as_json
+    )
 
 
 @app.command("list")
@@ -83,12 +85,12 @@ def list_jobs(
     as_json: AsJson = False,
 ) -> None:
     """List your jobs, newest first; an operator sees everybody's."""
-    wanted = {name: str(value) for name, value in {"state": state, "owner": owner}.items() if value}
-    found = operator_caller().listed(ROUTE, wanted, limit)
+    filters = {name: str(value) for name, value in {"state": state, "owner": owner}.items() if value}
+    jobs_found = operator_caller().listed(ROUTE, filters, limit)
     if as_json:
-        print_json(found)
-    elif found:
-        print_jobs(found)
+        print_json(jobs_found)
+    elif jobs_found:
+        print_jobs(jobs_found)
     else:
         say("There are no jobs: `tidemill run matmul` orders one, and so does `tidemill jobs submit FILE`.")
 
@@ -97,13 +99,13 @@ def list_jobs(
 def show(job: Which, as_json: AsJson = False) -> None:
     """Show a job: where it is, what it waits for, what it costs and what it has cost."""
     caller = operator_caller()
-    found = caller.ask("GET", f"{ROUTE}/{job}")
+    job_view = caller.ask("GET", f"{ROUTE}/{job}")
     if as_json:
-        print_json(found)
+        print_json(job_view)
         return
-    waits = found["progress"]["waiting"] > 0
-    why = caller.ask("GET", f"{ROUTE}/{job}/explanation", query={"limit": "1"})["sentence"] if waits else None
-    print_job(found, waits_for=why)
+    waits = job_view["progress"]["waiting"] > 0
+    sentence = caller.ask("GET", f"{ROUTE}/{job}/explanation", query={"limit": "1"})["sentence"] if waits else None
+    print_job(job_view, waits_for=sentence)
 
 
 @app.command()
@@ -113,11 +115,11 @@ def why(
     as_json: AsJson = False,
 ) -> None:
     """Why the tasks of a job went where they went, and what those that wait wait for."""
-    found = operator_caller().ask("GET", f"{ROUTE}/{job}/explanation", query={"limit": str(limit)})
+    explanation = operator_caller().ask("GET", f"{ROUTE}/{job}/explanation", query={"limit": str(limit)})
     if as_json:
-        print_json(found)
+        print_json(explanation)
     else:
-        print_why_job(found)
+        print_why_job(explanation)
 
 
 @app.command()
@@ -127,24 +129,24 @@ def logs(
     as_json: AsJson = False,
 ) -> None:
     """What the tasks of a job print."""
-    for one in job_watch.output_of(operator_caller(), str(job), follow=follow):
+    for output in job_watch.output_of(operator_caller(), str(job), follow=follow):
         if as_json:
-            print_json(one)
+            print_json(output)
             continue
-        for line in one["text"].splitlines():
-            print_line(f"{moment(one['at'])}  task {one['task']}  {line}")
+        for line in output["text"].splitlines():
+            print_line(f"{moment(output['at'])}  task {output['task']}  {line}")
 
 
 @app.command()
 def result(job: Which, output: Folder = None, as_json: AsJson = False) -> None:
     """What came of each task of a job that is over; with --output the files themselves."""
     caller = operator_caller()
-    found = results_of(caller, str(job))
-    files = job_watch.keep_results(caller, found, output) if output else []
+    results = results_of(caller, str(job))
+    files = job_watch.keep_results(caller, results, output) if output else []
     if as_json:
-        print_json({"items": found, "files": [str(file) for file in files]})
+        print_json({"items": results, "files": [str(file) for file in files]})
         return
-    print_results(found)
+    print_results(results)
     for file in files:
         say(f"{file} is there.")
 
@@ -154,8 +156,10 @@ def cancel(job: Which, as_json: AsJson = False) -> None:
     """Call a job off. What was delivered is judged and paid; the rest of what was held goes back."""
     caller = operator_caller()
     caller.ask("POST", f"{ROUTE}/{job}/cancel")
-    found = caller.ask("GET", f"{ROUTE}/{job}")
-    report(f"The job is called off; {found['held']} {found['currency']}s are still held.", found, as_json=as_json)
+    job_view = caller.ask("GET", f"{ROUTE}/{job}")
+    report(
+        f"The job is called off; {job_view['held']} {job_view['currency']}s are still held.", job_view, as_json=as_json
+    )
 
 
 @app.command()
@@ -169,6 +173,10 @@ def extend(
     if not hours and max_budget is None:
         raise CommandRefused("Say what to add: --hours, or --max-budget.")
     body: dict[str, object] = {"hours": hours, **({} if max_budget is None else {"max_budget": max_budget})}
-    found = operator_caller().ask("POST", f"{ROUTE}/{job}/extend", body)
-    told = f"The deadline is {moment(found['deadline_at'])} UTC." if hours else f"The budget is {found['max_budget']}."
-    report(told, found, as_json=as_json)
+    job_view = operator_caller().ask("POST", f"{ROUTE}/{job}/extend", body)
+    sentence = (
+        f"The deadline is {moment(job_view['deadline_at'])} UTC."
+        if hours
+        else f"The budget is {job_view['max_budget']}."
+    )
+    report(sentence, job_view, as_json=as_json)

@@ -1,6 +1,6 @@
 """The key that your private results are sealed to, on your own disk, and how they are opened with it.
 
-The key never leaves this machine. Nothing of a result is kept that does not open whole, or is not what its node signed.
+The key never leaves this machine. A result is kept only if all of it opens and it is what its node signed.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ def key_file() -> Path:
 
 
 def own_key() -> ReaderKey:
-    """The key in its file, which is made when it is first needed."""
+    """The key in its file. The file is made when it is first needed."""
     file = key_file()
     if not file.exists():
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -66,23 +66,23 @@ class Opener:
 
 
 def opener_of(result: dict[str, Any]) -> Opener:
-    """What opens a result, as the pool tells of it; asked for before anything of it is fetched."""
+    """The opener of a result, from the pool's view of it. Get it before fetching anything."""
     file = key_file()
     if not file.exists():
         raise CommandRefused(
             f"This result is sealed, and the key that opens it is not here: put the result.key that the job was "
             f"ordered with to {file}, readable by you alone."
         )
-    bound = ResultBinding(UUID(result["task_id"]), UUID(result["attempt_id"]), result["lease"])
-    return Opener(_key_of(result, _read(file), bound), bound, result["sha256"])
+    binding = ResultBinding(UUID(result["task_id"]), UUID(result["attempt_id"]), result["lease"])
+    return Opener(_key_of(result, _read(file), binding), binding, result["sha256"])
 
 
-def _key_of(result: dict[str, Any], key: ReaderKey, bound: ResultBinding) -> bytes:
-    """The last envelope is from the pool, which has opened the result with what is in it."""
-    for one in reversed(result["envelopes"]):
-        found = opened_envelope(b64decode(one), key.private, bound)
-        if isinstance(found, bytes) and len(found) == KEY_BYTES:
-            return found
+def _key_of(result: dict[str, Any], key: ReaderKey, binding: ResultBinding) -> bytes:
+    """The result's key. Try the last envelope first: it is from the pool, which has opened the result with it."""
+    for envelope in reversed(result["envelopes"]):
+        result_key = opened_envelope(b64decode(envelope), key.private, binding)
+        if isinstance(result_key, bytes) and len(result_key) == KEY_BYTES:
+            return result_key
     raise CommandRefused(ResultRefusal.ENVELOPE_DOES_NOT_OPEN.sentence)
 
 

@@ -35,22 +35,22 @@ def verify(
     """Replay the proof that C = A·B, and compare it with the matrices and with the node's signature.
 
     Without the matrices a proof can only be seen to agree with itself, which proves nothing: then the answer is no."""
-    held = _read(file)
-    refusal = _refused(held, left, right, product)
+    proof_file = _read(file)
+    refusal = _refused(proof_file, left, right, product)
     fields = {
         "proved": refusal is None,
         "code": refusal and refusal.code,
-        "signed_by": held.receipt and held.receipt.node_key.hex(),
-        "task_id": str(held.statement.task_id),
-        "attempt_id": str(held.statement.attempt_id),
-        "node_id": str(held.statement.node_id),
-        "lease": held.statement.lease,
+        "signed_by": proof_file.receipt and proof_file.receipt.node_key.hex(),
+        "task_id": str(proof_file.statement.task_id),
+        "attempt_id": str(proof_file.statement.attempt_id),
+        "node_id": str(proof_file.statement.node_id),
+        "lease": proof_file.statement.lease,
     }
     if refusal:
         if as_json:
             print_json(fields)
         raise CommandRefused(refusal.sentence)
-    report(_praise(held), fields, as_json=as_json)
+    report(_success_sentence(proof_file), fields, as_json=as_json)
 
 
 def _read(file: Path) -> "ProofFile":
@@ -58,31 +58,31 @@ def _read(file: Path) -> "ProofFile":
     from tidemill.core.trust.proofs.refusals import ProofRefusal
 
     with file.open("rb") as opened:
-        held = read_file(opened.read(FILE_MAX_BYTES + 1))
-    if isinstance(held, ProofRefusal):
-        raise CommandRefused(held.sentence)
-    return held
+        proof_file = read_file(opened.read(FILE_MAX_BYTES + 1))
+    if isinstance(proof_file, ProofRefusal):
+        raise CommandRefused(proof_file.sentence)
+    return proof_file
 
 
-def _refused(held: "ProofFile", left: Path | None, right: Path | None, product: Path | None) -> "Refusal | None":
+def _refused(proof_file: "ProofFile", left: Path | None, right: Path | None, product: Path | None) -> "Refusal | None":
     """Why the file proves nothing; None if it proves the product."""
     from tidemill.core.trust.proofs.proof_file import refused_receipt
     from tidemill.core.trust.proofs.refusals import ProofRefusal
     from tidemill.core.trust.proofs.sumcheck import refused_proof, replay
 
-    replayed = replay(held.statement, held.proof)
+    replayed = replay(proof_file.statement, proof_file.proof)
     if isinstance(replayed, ProofRefusal):
         return replayed
-    if held.receipt and (refusal := refused_receipt(held.statement, held.proof, held.receipt)):
+    if proof_file.receipt and (refusal := refused_receipt(proof_file.statement, proof_file.proof, proof_file.receipt)):
         return refusal
-    factors = _factors(held.statement, held.seed, left, right)
+    factors = _factors(proof_file.statement, proof_file.seed, left, right)
     if factors is None or product is None:
         return ProofRefusal.PROOF_NEEDS_MATRICES
-    return refused_proof(held.statement, held.proof, factors[0], factors[1], _matrix(product))
+    return refused_proof(proof_file.statement, proof_file.proof, factors[0], factors[1], _matrix(product))
 
 
 def _factors(statement: "Statement", seed: int | None, left: Path | None, right: Path | None) -> Any:
-    """Both matrices, from their files or else from the seed; None where neither is there."""
+    """Both matrices, from their files or from the seed; None if neither is there."""
     from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
 
     if left and right:
@@ -96,7 +96,7 @@ def _factors(statement: "Statement", seed: int | None, left: Path | None, right:
 
 
 def _matrix(file: Path) -> Any:
-    """A matrix as it lies on the disk; it need not fit into memory."""
+    """A matrix mapped from its file; it need not fit into memory."""
     import numpy as np
 
     from tidemill.core.matrices.npy import HEADER_MAX_BYTES, UnreadableFile, read_layout
@@ -109,7 +109,12 @@ def _matrix(file: Path) -> Any:
     return np.memmap(file, element, mode="r", offset=layout.begins_at, shape=shape)
 
 
-def _praise(held: "ProofFile") -> str:
-    of = held.statement
-    told = f"Proved: the product of {of.m}×{of.k} and {of.k}×{of.n} is right, by attempt {of.attempt_id}."
-    return f"{told} Signed by {held.receipt.node_key.hex()}." if held.receipt else f"{told} Nobody has signed it."
+def _success_sentence(proof_file: "ProofFile") -> str:
+    statement = proof_file.statement
+    sizes = f"{statement.m}×{statement.k} and {statement.k}×{statement.n}"
+    sentence = f"Proved: the product of {sizes} is right, by attempt {statement.attempt_id}."
+    return (
+        f"{sentence} Signed by {proof_file.receipt.node_key.hex()}."
+        if proof_file.receipt
+        else f"{sentence} Nobody has signed it."
+    )

@@ -1,7 +1,6 @@
-"""`tidemill run`: one line from an idea to its result. It orders, shows the price, confirms, waits and fetches.
+"""`tidemill run`: a whole job in one line. It orders, shows the price, confirms, waits and fetches the result.
 
-It confirms by itself as long as the most that it can cost is within --max-budget, and never above; and only if some
-node that is online can do it.
+It confirms by itself if the highest possible cost is within --max-budget, and only if some online node can do the job.
 """
 
 from dataclasses import dataclass
@@ -81,10 +80,10 @@ def embed(  # noqa: PLR0913  # each is an option of the command
     as_json: AsJson = False,
 ) -> None:
     """Embed texts: 384 numbers for each."""
-    found = _texts(file) if file else list(texts or ())
-    if not found or len(found) > INLINE_MAX:
+    all_texts = _texts(file) if file else list(texts or ())
+    if not all_texts or len(all_texts) > INLINE_MAX:
         raise CommandRefused(f"Give 1 to {INLINE_MAX} texts; more of them go into a job file, as the input `texts`.")
-    _run("embed", {"texts": found}, {}, OrderOptions(max_budget, priority, tasks, private, output, as_json))
+    _run("embed", {"texts": all_texts}, {}, OrderOptions(max_budget, priority, tasks, private, output, as_json))
 
 
 @app.command()
@@ -104,9 +103,9 @@ def script(  # noqa: PLR0913  # each is an option of the command
 ) -> None:
     """Run a Python program. With --tasks each finds its number where {task} stands in its arguments."""
     text = _text(program, PROGRAM_MAX_BYTES)
-    asked = {"seconds": seconds, "program": text, "arguments": list(arguments or ()), "memory_mib": memory}
-    given = {file.name: upload_file(file, file.name, UploadPurpose.INPUT)["id"] for file in inputs or ()}
-    _run("script", asked, given, OrderOptions(max_budget, priority, tasks, private, output, as_json))
+    parameters = {"seconds": seconds, "program": text, "arguments": list(arguments or ()), "memory_mib": memory}
+    input_ids = {file.name: upload_file(file, file.name, UploadPurpose.INPUT)["id"] for file in inputs or ()}
+    _run("script", parameters, input_ids, OrderOptions(max_budget, priority, tasks, private, output, as_json))
 
 
 @app.command()
@@ -124,16 +123,16 @@ def render(  # noqa: PLR0913  # each is an option of the command
     as_json: AsJson = False,
 ) -> None:
     """Render a picture, in bands that fit together."""
-    asked = {"scene": read_job(scene), "width": width, "height": height, "samples": samples}
-    _run("render", asked, {}, OrderOptions(max_budget, priority, tasks, private, output, as_json))
+    parameters = {"scene": read_job(scene), "width": width, "height": height, "samples": samples}
+    _run("render", parameters, {}, OrderOptions(max_budget, priority, tasks, private, output, as_json))
 
 
-def _run(kind: str, parameters: dict[str, Any], inputs: dict[str, str], wishes: OrderOptions) -> None:
-    body: dict[str, Any] = {"kind": kind, "parameters": parameters, "max_budget": wishes.max_budget}
-    body |= {"priority": wishes.priority.value, "inputs": inputs}
-    body |= {} if wishes.tasks is None else {"tasks": wishes.tasks}
+def _run(kind: str, parameters: dict[str, Any], inputs: dict[str, str], options: OrderOptions) -> None:
+    body: dict[str, Any] = {"kind": kind, "parameters": parameters, "max_budget": options.max_budget}
+    body |= {"priority": options.priority.value, "inputs": inputs}
+    body |= {} if options.tasks is None else {"tasks": options.tasks}
     caller = pool_caller()
-    job = order_job(caller, made_private(body) if wishes.private else body)
+    job = order_job(caller, made_private(body) if options.private else body)
     say_plan(job)
     if job["quote"]["can_confirm"] and not job["quote"]["nodes"]:
         raise CommandRefused(
@@ -141,14 +140,14 @@ def _run(kind: str, parameters: dict[str, Any], inputs: dict[str, str], wishes: 
             f"`tidemill jobs confirm {job['id']} --wait` has it wait for one that can."
         )
     confirm_job(caller, job)
-    _tell(caller, wait_until_over(caller, job["id"]), wishes)
+    _show_outcome(caller, wait_until_over(caller, job["id"]), options)
 
 
-def _tell(caller: PoolCaller, job: dict[str, Any], wishes: OrderOptions) -> None:
-    """The result, its verdict and its price."""
+def _show_outcome(caller: PoolCaller, job: dict[str, Any], options: OrderOptions) -> None:
+    """Show the result, its verdict and its price."""
     results = results_of(caller, job["id"])
-    files = keep_results(caller, results, wishes.output) if wishes.output else []
-    if wishes.as_json:
+    files = keep_results(caller, results, options.output) if options.output else []
+    if options.as_json:
         print_json({"job": job, "results": results, "files": [str(file) for file in files]})
     else:
         print_results(results)
@@ -157,7 +156,7 @@ def _tell(caller: PoolCaller, job: dict[str, Any], wishes: OrderOptions) -> None
         say(f"The job {job['id']} is {job['state']}, and cost {job['spent']} {job['currency']}s.")
         for file in files:
             say(f"{file} is there.")
-        if wishes.output and not files:
+        if options.output and not files:
             say("The result has no files. A program leaves them below out/.")
     if job["state"] != "completed":
         raise typer.Exit(Exit.NO)

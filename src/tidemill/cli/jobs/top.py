@@ -24,23 +24,23 @@ def top(
     caller = operator_caller()
     with suppress(KeyboardInterrupt):
         while True:
-            found = _look(caller)
+            state = _look(caller)
             if as_json:
-                print_json(found)
+                print_json(state)
             else:
-                _draw(found, clear=not once and sys.stdout.isatty())
+                _draw(state, clear=not once and sys.stdout.isatty())
             if once:
                 return
             time.sleep(every)
 
 
 def _look(caller: PoolCaller) -> dict[str, Any]:
-    market = {name: caller.ask("GET", f"/marketplace/{name}") for name in ("cluster/status", "pricing", "queue")}
-    return {**market, "jobs": caller.listed("/marketplace/jobs", {}, _JOBS)}
+    views = {name: caller.ask("GET", f"/marketplace/{name}") for name in ("cluster/status", "pricing", "queue")}
+    return {**views, "jobs": caller.listed("/marketplace/jobs", {}, _JOBS)}
 
 
-def _draw(found: dict[str, Any], *, clear: bool) -> None:
-    status, queue, pricing = found["cluster/status"], found["queue"], found["pricing"]
+def _draw(state: dict[str, Any], *, clear: bool) -> None:
+    status, queue, pricing = state["cluster/status"], state["queue"], state["pricing"]
     if clear:
         sys.stdout.write(_CLEAR)
     waiting = ", ".join(f"{count} {priority}" for priority, count in queue["waiting"].items())
@@ -52,8 +52,11 @@ def _draw(found: dict[str, Any], *, clear: bool) -> None:
     print_line(f"Tasks that wait: {waiting}. Tasks that nodes have: {queue['placed']}.")
     if pricing["items"]:
         print_line("")
-        rows = [(one["model"], str(one["nodes"]), one["low"], one["median"], one["high"]) for one in pricing["items"]]
+        rows = [
+            (price["model"], str(price["nodes"]), price["low"], price["median"], price["high"])
+            for price in pricing["items"]
+        ]
         print_table(("device", "nodes", "lowest", "median", "highest"), rows)
-    if found["jobs"]:
+    if state["jobs"]:
         print_line("")
-        print_jobs(found["jobs"])
+        print_jobs(state["jobs"])
