@@ -30,14 +30,14 @@ TipsFile = Annotated[
 
 
 @app.command("head")
-def show_head(as_json: AsJson = False) -> None:
+def show_tip(as_json: AsJson = False) -> None:
     """Where the trail ends now. Keep it where nobody who runs the pool can change it."""
-    head = _read(trail.tip)
+    tip = _read(trail.tip)
     if as_json:
-        at = None if head.at is None else as_datetime(head.at).isoformat()
-        print_json({"number": head.number, "sha256": head.sha256.hex(), "at": at})
+        at = None if tip.at is None else as_datetime(tip.at).isoformat()
+        print_json({"number": tip.number, "sha256": tip.sha256.hex(), "at": at})
     else:
-        print_line(str(head))
+        print_line(str(tip))
 
 
 @app.command()
@@ -49,12 +49,12 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """List the acts of the trail, newest first."""
-    found = _read(lambda c: trail.listed(c, kind=kind, subject=subject, before=before, limit=limit))
+    acts = _read(lambda c: trail.listed(c, kind=kind, subject=subject, before=before, limit=limit))
     if as_json:
-        for act in found:
+        for act in acts:
             print_line(line_of(act))
     else:
-        print_table(("number", "at", "kind", "subject", "body"), [_row(act) for act in found])
+        print_table(("number", "at", "kind", "subject", "body"), [_row(act) for act in acts])
 
 
 @app.command()
@@ -70,14 +70,14 @@ def export(
         _read(lambda c: _export(c, since, until, print_line))
         return
     with file.open("x", encoding="ascii") as out:
-        written = _read(lambda c: _export(c, since, until, lambda line: _write(out.write, line)))
-    say(f"{written} acts are in {file}.")
+        count = _read(lambda c: _export(c, since, until, lambda line: _write(out.write, line)))
+    say(f"{count} acts are in {file}.")
 
 
 @app.command()
 def verify(
-    head: Tips = None,
-    heads: TipsFile = None,
+    tip: Tips = None,
+    tips_path: TipsFile = None,
     file: Annotated[
         Path | None,
         typer.Option(dir_okay=False, exists=True, help="Check an exported file instead of the pool's own trail."),
@@ -87,21 +87,21 @@ def verify(
     """Recompute the whole trail, and compare it with every head that was published or kept.
 
     Tells the first act that was edited, removed or moved, and a tail that was cut. Then the answer is no."""
-    demanded = [*map(_head, head or ()), *(_heads(heads) if heads else ())]
+    demanded = [*map(_tip, tip or ()), *(_tips(tips_path) if tips_path else ())]
     check = asyncio.run(_verify_file(file, demanded)) if file else _read(lambda c: _verify_pool(c, demanded))
     verification, flaw = check
     if flaw:
         if as_json:
             print_json({"whole": False, "damage": flaw.damage, "number": flaw.number, "detail": flaw.sentence})
         raise CommandRefused(f"Act {flaw.number}, {flaw.damage}. {flaw.sentence}")
-    fields = {"whole": True, "head": str(verification.head), "lost_heads": [str(one) for one in verification.lost]}
+    fields = {"whole": True, "head": str(verification.head), "lost_heads": [str(tip) for tip in verification.lost]}
     report(_praise(verification), fields, as_json=as_json)
 
 
 async def _verify_pool(connection: Connection, demanded: Sequence[TrailTip]) -> tuple[TrailVerifier, Flaw | None]:
-    """Heads are read before the trail: what is published in between is in the trail that is read."""
-    kept = load_configuration().settings.home / tips_file.NAME
-    expected = [*(await trail.published_tips(connection)), *(_heads(kept, torn=True) if kept.exists() else ())]
+    """Read the tips before the trail, so that a tip published meanwhile is in the trail that is read."""
+    file = load_configuration().settings.home / tips_file.NAME
+    expected = [*(await trail.published_tips(connection)), *(_tips(file, torn=True) if file.exists() else ())]
     verification = TrailVerifier(demanded=demanded, expected=expected)
     flaw = await _first_flaw(verification, trail.acts(connection))
     return verification, flaw or await trail.difference(connection)
@@ -135,15 +135,15 @@ async def _export(
         first, last = await trail.bounds(
             connection, _utc(since) if since else Instant(0), _utc(until) if until else latest
         )
-    written = 0
+    count = 0
     async for act in trail.acts(connection, after=first - 1, until=last):
         write(line_of(act))
-        written += 1
-    return written
+        count += 1
+    return count
 
 
 def _read(question: Callable[[Connection], Awaitable[T]]) -> T:
-    """Asked of the database itself, which is started for it if the pool is down."""
+    """Ask the database itself, which is started for this if the pool is down."""
 
     async def ask() -> T:
         async with database_urls(load_configuration().settings) as urls, connected(urls.program) as connection:
@@ -156,30 +156,30 @@ def _write(write: Callable[[str], object], line: str) -> None:
     write(line + "\n")
 
 
-def _head(text: str) -> TrailTip:
-    head = tip_of(text)
-    if head is None:
+def _tip(text: str) -> TrailTip:
+    tip = tip_of(text)
+    if tip is None:
         raise CommandRefused(f"{text!r} is no head: write it as `tidemill audit head` does, NUMBER:SHA256.")
-    return head
+    return tip
 
 
-def _heads(file: Path, *, torn: bool = False) -> list[TrailTip]:
-    """The heads in a file. In a file of our own a line may be torn; in one that somebody made it is a mistake."""
-    heads, strange = tips_file.read_tips(file.read_text("ascii", errors="replace").splitlines())
-    if strange and not torn:
-        raise CommandRefused(f"{strange} lines of {file} are no heads: write one a line, as NUMBER:SHA256.")
-    if strange:
-        say(f"{strange} lines of {file} cannot be read and were left out.")
-    return heads
+def _tips(file: Path, *, torn: bool = False) -> list[TrailTip]:
+    """The tips in a file. In our own file a line may be torn; in a user's file that is a mistake."""
+    tips, unreadable_count = tips_file.read_tips(file.read_text("ascii", errors="replace").splitlines())
+    if unreadable_count and not torn:
+        raise CommandRefused(f"{unreadable_count} lines of {file} are no heads: write one a line, as NUMBER:SHA256.")
+    if unreadable_count:
+        say(f"{unreadable_count} lines of {file} cannot be read and were left out.")
+    return tips
 
 
 def _praise(verification: TrailVerifier) -> str:
     if verification.head == NO_ACTS:
         return "The trail is empty."
-    told = f"The trail is whole up to {verification.head}."
+    sentence = f"The trail is whole up to {verification.head}."
     if verification.lost:
-        told += f" {len(verification.lost)} heads were published before a backup was restored; their acts are gone."
-    return told
+        sentence += f" {len(verification.lost)} heads were published before a backup was restored; their acts are gone."
+    return sentence
 
 
 def _utc(at: datetime) -> Instant:

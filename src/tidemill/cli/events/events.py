@@ -1,4 +1,4 @@
-"""`tidemill events`: what has happened in the pool, and what happens now. Read from the database itself."""
+"""`tidemill events`: what has happened in the pool, and what happens now. It reads the database itself."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -19,7 +19,7 @@ from tidemill.store.query import Connection
 _BATCH = 500
 _POLL_S = 1.0
 _PATIENCE_S = 15.0
-"""How long a reader waits for a database that went away, as it does when it is restarted."""
+"""How long a reader waits for a database that went away, as in a restart."""
 
 
 def events(
@@ -39,17 +39,17 @@ def events(
 async def _show(
     settings: Settings, after: Cursor, follow: bool, limit: int | None, show: Callable[[RecordedEvent], None]
 ) -> None:
-    shown = 0
+    count = 0
     source = _followed(settings, after) if follow else _read(settings, after)
     async for event in source:
         show(event)
-        shown += 1
-        if shown == limit:
+        count += 1
+        if count == limit:
             return
 
 
 async def _followed(settings: Settings, after: Cursor) -> AsyncIterator[RecordedEvent]:
-    """Goes on where it was when the database comes back."""
+    """Follow the log; continue at the same cursor when the database comes back."""
     quiet_since = asyncio.get_running_loop().time()
     while True:
         try:

@@ -51,11 +51,11 @@ def accounts(
     as_json: AsJson = False,
 ) -> None:
     """List the accounts and what is on them."""
-    found, money = _read(lambda c: books.balances(c, kind=kind, limit=limit)), load_configuration().settings.money
+    balances, money = _read(lambda c: books.balances(c, kind=kind, limit=limit)), load_configuration().settings.money
     if as_json:
-        print_json([account_fields(one, money) for one in found])
+        print_json([account_fields(balance, money) for balance in balances])
     else:
-        print_table(COLUMNS, [account_row(one, money) for one in found])
+        print_table(COLUMNS, [account_row(balance, money) for balance in balances])
 
 
 @app.command()
@@ -71,8 +71,8 @@ def show(
 ) -> None:
     """Show an account's statement, newest first."""
     money = load_configuration().settings.money
-    which = account_id(account, money)
-    balance, lines, past_uc = _read(lambda c: _statement(c, which, before, at, limit))
+    ledger_account_id = account_id(account, money)
+    balance, lines, past_uc = _read(lambda c: _statement(c, ledger_account_id, before, at, limit))
     if as_json:
         past = {} if past_uc is None else {"posted_then": credits_of(past_uc)}
         print_json({**account_fields(balance, money), **past, "lines": [_line_fields(line) for line in lines]})
@@ -92,13 +92,13 @@ def holds(
     as_json: AsJson = False,
 ) -> None:
     """List the holds of which something is left, those that expire soonest first."""
-    which = None if account is None else account_id(account, load_configuration().settings.money)
-    found = _read(lambda c: books.open_holds(c, which, limit))
+    ledger_account_id = None if account is None else account_id(account, load_configuration().settings.money)
+    open_holds = _read(lambda c: books.open_holds(c, ledger_account_id, limit))
     if as_json:
-        print_json([_hold_fields(hold) for hold in found])
+        print_json([_hold_fields(hold) for hold in open_holds])
     else:
         columns = ("hold", "account", "amount", "captured", "expires", "cause")
-        print_table(columns, [tuple(_hold_fields(hold).values()) for hold in found])
+        print_table(columns, [tuple(_hold_fields(hold).values()) for hold in open_holds])
 
 
 @app.command()
@@ -109,17 +109,17 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Recompute every balance and hold from the transfers. May run beside live traffic."""
-    found = _read(books.check_books)
+    checks = _read(books.check_books)
     if archives is not None:
-        found += _read(lambda c: check_archives(c, archives))
+        checks += _read(lambda c: check_archives(c, archives))
     advice = "stop payouts, and keep the database as it is until the cause is known."
-    print_checks(found, advice=advice, as_json=as_json)
+    print_checks(checks, advice=advice, as_json=as_json)
 
 
-def _read(look: Callable[[Connection], Awaitable[T]]) -> T:
+def _read(question: Callable[[Connection], Awaitable[T]]) -> T:
     async def read() -> T:
         async with connected(running_urls(load_configuration().settings).program) as connection:
-            return await look(connection)
+            return await question(connection)
 
     return asyncio.run(read())
 
@@ -127,14 +127,14 @@ def _read(look: Callable[[Connection], Awaitable[T]]) -> T:
 async def _statement(
     connection: Connection, account: UUID, before: int | None, at: datetime | None, limit: int
 ) -> tuple[Balance, list[StatementLine], int | None]:
-    found = await books.balances(connection, ids=[account])
-    if not found:
+    balances = await books.balances(connection, ids=[account])
+    if not balances:
         raise CommandRefused(f"There is no account {account}: `tidemill ledger accounts` lists them.")
     instant = None if at is None else as_instant(at.replace(tzinfo=UTC))
     past_uc = None if instant is None else await books.balance_at(connection, account, instant)
     if isinstance(past_uc, Refusal):
         raise CommandRefused(past_uc.sentence)
-    return found[0], await books.statement(connection, account, before, limit), past_uc
+    return balances[0], await books.statement(connection, account, before, limit), past_uc
 
 
 def _print_csv(lines: list[StatementLine]) -> None:

@@ -36,29 +36,29 @@ def account_id(text: str, money: MoneySettings) -> UUID:
     return account.id if isinstance(account, LedgerAccount) else account
 
 
-def account_text(one: Balance) -> str:
+def account_text(balance: Balance) -> str:
     """The account as a command takes it, without its currency."""
-    whose = one.owner_id or one.name
-    return f"{one.kind.value}:{whose}" if whose else one.kind.value
+    owner = balance.owner_id or balance.name
+    return f"{balance.kind.value}:{owner}" if owner else balance.kind.value
 
 
-def account_fields(one: Balance, money: MoneySettings) -> dict[str, object]:
+def account_fields(balance: Balance, money: MoneySettings) -> dict[str, object]:
     return {
-        "id": str(one.id),
-        "kind": one.kind.value,
-        "owner": None if one.owner_id is None else str(one.owner_id),
-        "address": one.owner_address,
-        "name": one.name,
-        "currency": shown_currency(one.currency, money),
-        "frozen": one.frozen,
-        "posted": credits_of(one.posted_uc),
-        "held": credits_of(one.held_uc),
-        "available": credits_of(one.available_uc),
+        "id": str(balance.id),
+        "kind": balance.kind.value,
+        "owner": None if balance.owner_id is None else str(balance.owner_id),
+        "address": balance.owner_address,
+        "name": balance.name,
+        "currency": shown_currency(balance.currency, money),
+        "frozen": balance.frozen,
+        "posted": credits_of(balance.posted_uc),
+        "held": credits_of(balance.held_uc),
+        "available": credits_of(balance.available_uc),
     }
 
 
-def account_row(one: Balance, money: MoneySettings) -> tuple[str, ...]:
-    amounts = (credits_of(one.posted_uc), credits_of(one.held_uc), credits_of(one.available_uc))
-    whose = one.owner_address or str(one.owner_id or one.name or "the pool")
-    currency = shown_currency(one.currency, money)
-    return str(one.id), one.kind.value, whose, *amounts, currency, "frozen" if one.frozen else "open"
+def account_row(balance: Balance, money: MoneySettings) -> tuple[str, ...]:
+    amounts = (credits_of(balance.posted_uc), credits_of(balance.held_uc), credits_of(balance.available_uc))
+    owner = balance.owner_address or str(balance.owner_id or balance.name or "the pool")
+    currency = shown_currency(balance.currency, money)
+    return str(balance.id), balance.kind.value, owner, *amounts, currency, "frozen" if balance.frozen else "open"

@@ -63,10 +63,10 @@ def post(
         raise CommandRefused(amount_uc.sentence)
     money = load_configuration().settings.money
     sides = (read_account(debit, money, currency), read_account(credit, money, currency))
-    what = (amount_uc, kept_currency(currency, money), reason)
-    proposed = _act(lambda c, ids, now: _propose(c, sides, what, ids, now))
-    told = f"Proposed as {proposed.id}. Nothing has moved yet: another operator runs"
-    report(f"{told} `tidemill ledger approve {proposed.id}`.", _fields(proposed, money), as_json=as_json)
+    terms = (amount_uc, kept_currency(currency, money), reason)
+    proposed = _act(lambda c, ids, now: _propose(c, sides, terms, ids, now))
+    sentence = f"Proposed as {proposed.id}. Nothing has moved yet: another operator runs"
+    report(f"{sentence} `tidemill ledger approve {proposed.id}`.", _fields(proposed, money), as_json=as_json)
 
 
 @app.command()
@@ -76,12 +76,12 @@ def adjustments(
     as_json: AsJson = False,
 ) -> None:
     """List the adjustments, newest first."""
-    found, sides = asyncio.run(_listed(state, limit))
+    listed, sides = asyncio.run(_listed(state, limit))
     money = load_configuration().settings.money
     if as_json:
-        print_json([_fields(one, money) for one in found])
+        print_json([_fields(adjustment, money) for adjustment in listed])
     else:
-        print_table(_COLUMNS, [_row(one, sides, money) for one in found])
+        print_table(_COLUMNS, [_row(adjustment, sides, money) for adjustment in listed])
 
 
 @app.command()
@@ -89,8 +89,8 @@ def approve(adjustment: Which, as_json: AsJson = False) -> None:
     """Approve what another operator has proposed, and post it."""
     settled, money = _settle(adjustment, approve=True), load_configuration().settings.money
     moved = f"{credits_of(settled.amount_uc)} {shown_currency(settled.currency, money)}"
-    told = f"Approved and posted: {moved}, proposed by {settled.proposed_by}."
-    report(told, _fields(settled, money), as_json=as_json)
+    sentence = f"Approved and posted: {moved}, proposed by {settled.proposed_by}."
+    report(sentence, _fields(settled, money), as_json=as_json)
 
 
 @app.command()
@@ -115,24 +115,24 @@ def unfreeze(account: LedgerAccountArgument, reason: Why, as_json: AsJson = Fals
 async def _propose(
     transaction: Connection,
     sides: tuple[LedgerAccount | UUID, LedgerAccount | UUID],
-    what: tuple[int, str, str],
+    terms: tuple[int, str, str],
     ids: Ids,
     now: Instant,
 ) -> Adjustment | Refusal:
     if described := [side for side in sides if isinstance(side, LedgerAccount)]:
         await ledger.open_accounts(transaction, described, now)
     debit_id, credit_id = (side.id if isinstance(side, LedgerAccount) else side for side in sides)
-    asked = Adjustment(ids.new(now), debit_id, credit_id, *what, operator_name(), now)
-    return await store.propose_adjustment(transaction, asked, ids)
+    proposal = Adjustment(ids.new(now), debit_id, credit_id, *terms, operator_name(), now)
+    return await store.propose_adjustment(transaction, proposal, ids)
 
 
 async def _listed(state: AdjustmentState | None, limit: int) -> tuple[Sequence[Adjustment], Mapping[UUID, str]]:
-    """Adjustments, and what their accounts are called."""
+    """Adjustments, and the names of their accounts."""
     async with connected(running_urls(load_configuration().settings).program) as connection:
-        found = await store.adjustments(connection, state=state, limit=limit)
-        ids = {side for one in found for side in (one.debit_id, one.credit_id)}
+        listed = await store.adjustments(connection, state=state, limit=limit)
+        ids = {side for adjustment in listed for side in (adjustment.debit_id, adjustment.credit_id)}
         sides = await books.balances(connection, ids=list(ids), limit=len(ids))
-        return found, {side.id: account_text(side) for side in sides}
+        return listed, {side.id: account_text(side) for side in sides}
 
 
 def _settle(adjustment_id: UUID, *, approve: bool) -> Adjustment:
@@ -142,47 +142,56 @@ def _settle(adjustment_id: UUID, *, approve: bool) -> Adjustment:
 
 def _set_frozen(account: str, reason: str, *, frozen: bool, as_json: bool) -> None:
     money = load_configuration().settings.money
-    which, by = account_id(account, money), operator_name()
+    ledger_account_id, by = account_id(account, money), operator_name()
     changed = _act(
-        lambda c, ids, now: store.set_frozen(c, which, frozen=frozen, reason=reason, by=by, ids=ids, now=now)
+        lambda c, ids, now: store.set_frozen(
+            c, ledger_account_id, frozen=frozen, reason=reason, by=by, ids=ids, now=now
+        )
     )
-    told = f"{account} is {'frozen: nothing moves on it' if frozen else 'open again'}."
-    report(told, account_fields(changed, money), as_json=as_json)
+    sentence = f"{account} is {'frozen: nothing moves on it' if frozen else 'open again'}."
+    report(sentence, account_fields(changed, money), as_json=as_json)
 
 
 def _act(effect: LedgerEffect[T]) -> T:
-    """One transaction, undone by a refusal, and told to everybody who follows the log."""
+    """Run an effect in one transaction. A refusal undoes it; otherwise wake everybody who follows the log."""
 
     async def act() -> T:
         async with connected(running_urls(load_configuration().settings).program) as connection:
             now = await read_clock(connection)
             async with connection.transaction():
-                done = await effect(connection, Ids(secrets.randbits), now)
-                if isinstance(done, Refusal):
-                    raise CommandRefused(done.sentence)
+                result = await effect(connection, Ids(secrets.randbits), now)
+                if isinstance(result, Refusal):
+                    raise CommandRefused(result.sentence)
             await events.wake(connection)
-            return done
+            return result
 
     return asyncio.run(act())
 
 
-def _fields(one: Adjustment, money: MoneySettings) -> dict[str, object]:
+def _fields(adjustment: Adjustment, money: MoneySettings) -> dict[str, object]:
     return {
-        "id": str(one.id),
-        "debit": str(one.debit_id),
-        "credit": str(one.credit_id),
-        "amount": credits_of(one.amount_uc),
-        "currency": shown_currency(one.currency, money),
-        "reason": one.reason,
-        "state": one.state.value,
-        "proposed_by": one.proposed_by,
-        "proposed_at": as_datetime(one.proposed_at).isoformat(),
-        "decided_by": one.decided_by,
-        "decided_at": None if one.decided_at is None else as_datetime(one.decided_at).isoformat(),
+        "id": str(adjustment.id),
+        "debit": str(adjustment.debit_id),
+        "credit": str(adjustment.credit_id),
+        "amount": credits_of(adjustment.amount_uc),
+        "currency": shown_currency(adjustment.currency, money),
+        "reason": adjustment.reason,
+        "state": adjustment.state.value,
+        "proposed_by": adjustment.proposed_by,
+        "proposed_at": as_datetime(adjustment.proposed_at).isoformat(),
+        "decided_by": adjustment.decided_by,
+        "decided_at": None if adjustment.decided_at is None else as_datetime(adjustment.decided_at).isoformat(),
     }
 
 
-def _row(one: Adjustment, sides: Mapping[UUID, str], money: MoneySettings) -> tuple[str, ...]:
-    amount = (credits_of(one.amount_uc), shown_currency(one.currency, money))
-    moved = (*amount, sides[one.debit_id], sides[one.credit_id])
-    return str(one.id), one.state.value, *moved, one.proposed_by, one.decided_by or "", one.reason
+def _row(adjustment: Adjustment, sides: Mapping[UUID, str], money: MoneySettings) -> tuple[str, ...]:
+    amount = (credits_of(adjustment.amount_uc), shown_currency(adjustment.currency, money))
+    moved = (*amount, sides[adjustment.debit_id], sides[adjustment.credit_id])
+    return (
+        str(adjustment.id),
+        adjustment.state.value,
+        *moved,
+        adjustment.proposed_by,
+        adjustment.decided_by or "",
+        adjustment.reason,
+    )

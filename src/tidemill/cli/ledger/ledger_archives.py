@@ -1,4 +1,4 @@
-"""`tidemill ledger archive`: a month of the ledger goes into a file. As the role that owns the schema."""
+"""`tidemill ledger archive`: moves a month of the ledger into a file, as the role that owns the schema."""
 
 import asyncio
 import re
@@ -33,28 +33,33 @@ def archive(
     """
     if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month):
         raise CommandRefused(f"{month!r} is no month: write it as 2026-03.")
-    kept = asyncio.run(_archive(month, to))
-    told = f"{kept.entries} entries of {kept.month} are in {to / kept.file}: keep it, and a copy elsewhere."
-    report(told, _fields(kept), as_json=as_json)
+    archived = asyncio.run(_archive(month, to))
+    sentence = (
+        f"{archived.entries} entries of {archived.month} are in {to / archived.file}: keep it, and a copy elsewhere."
+    )
+    report(sentence, _fields(archived), as_json=as_json)
 
 
 @app.command()
 def archives(as_json: AsJson = False) -> None:
     """List the months that were archived, and the hashes of their files."""
-    found = asyncio.run(_archives())
+    listed = asyncio.run(_archives())
     if as_json:
-        print_json([_fields(one) for one in found])
+        print_json([_fields(archived) for archived in listed])
     else:
-        print_table(("month", "archived", "entries", "file", "sha256"), [tuple(_fields(one).values()) for one in found])
+        print_table(
+            ("month", "archived", "entries", "file", "sha256"),
+            [tuple(_fields(archived).values()) for archived in listed],
+        )
 
 
 async def _archive(month: str, folder: Path) -> Archive:
     async with connected(running_urls(load_configuration().settings).owner) as owner:
-        kept = await store.archive_month(owner, month, folder, Ids(secrets.randbits), await read_clock(owner))
-        if isinstance(kept, Refusal):
-            raise CommandRefused(kept.sentence)
+        archived = await store.archive_month(owner, month, folder, Ids(secrets.randbits), await read_clock(owner))
+        if isinstance(archived, Refusal):
+            raise CommandRefused(archived.sentence)
         await events.wake(owner)
-        return kept
+        return archived
 
 
 async def _archives() -> list[Archive]:
@@ -62,11 +67,11 @@ async def _archives() -> list[Archive]:
         return await store.archives(connection)
 
 
-def _fields(one: Archive) -> dict[str, str]:
+def _fields(archived: Archive) -> dict[str, str]:
     return {
-        "month": one.month,
-        "archived_at": as_datetime(one.archived_at).isoformat(timespec="seconds"),
-        "entries": str(one.entries),
-        "file": one.file,
-        "sha256": one.sha256,
+        "month": archived.month,
+        "archived_at": as_datetime(archived.archived_at).isoformat(timespec="seconds"),
+        "entries": str(archived.entries),
+        "file": archived.file,
+        "sha256": archived.sha256,
     }
