@@ -1,4 +1,4 @@
-"""`tidemill admin`: the operator's commands. They talk to the database itself, so they work when nothing else does."""
+"""`tidemill admin`: the operator's commands. They use the database directly, so they work when nothing else does."""
 
 import asyncio
 import secrets

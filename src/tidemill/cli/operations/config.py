@@ -16,19 +16,21 @@ def config(
     as_json: AsJson = False,
 ) -> None:
     """Show the settings in force and where each came from."""
-    known = rows(load_configuration())
-    shown = [
+    all_rows = rows(load_configuration())
+    selected = [
         row
-        for row in known
+        for row in all_rows
         if (not names or row.name.startswith(tuple(names))) and not (changed and row.source.kind is SourceKind.DEFAULT)
     ]
-    if names and not any(row.name.startswith(tuple(names)) for row in known):
+    if names and not any(row.name.startswith(tuple(names)) for row in all_rows):
         raise CommandRefused(f"No setting's name begins with {' or '.join(names)}: `tidemill config` lists them all.")
-    if changed and not shown and not as_json:
+    if changed and not selected and not as_json:
         say("All of these settings have their defaults.")
     elif as_json:
         fields = ("name", "value", "unit", "meaning")
-        print_json([{**{field: getattr(row, field) for field in fields}, "source": str(row.source)} for row in shown])
+        print_json(
+            [{**{field: getattr(row, field) for field in fields}, "source": str(row.source)} for row in selected]
+        )
     else:
         columns = ("setting", "value", "from", "meaning")
-        print_table(columns, [(row.name, row.value, str(row.source), row.meaning) for row in shown])
+        print_table(columns, [(row.name, row.value, str(row.source), row.meaning) for row in selected])

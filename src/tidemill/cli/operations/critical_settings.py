@@ -1,4 +1,4 @@
-"""`tidemill admin settings`: changes of settings that move money or trust, and a second operator's word to them."""
+"""`tidemill admin settings`: changes of settings that move money or trust, which a second operator can approve."""
 
 import asyncio
 import secrets
@@ -33,9 +33,14 @@ def listed(context: typer.Context, as_json: AsJson = False) -> None:
         return
     in_force, changes = asyncio.run(_read())
     if as_json:
-        print_json([{**_fields(one), "in_force": in_force.get(one.name), **_times(one, in_force)} for one in changes])
+        print_json(
+            [
+                {**_fields(change), "in_force": in_force.get(change.name), **_times(change, in_force)}
+                for change in changes
+            ]
+        )
     elif changes:
-        print_table(_COLUMNS, [_row(one, in_force) for one in changes])
+        print_table(_COLUMNS, [_row(change, in_force) for change in changes])
     else:
         say("No change of a critical setting waits.")
 
@@ -44,8 +49,8 @@ def listed(context: typer.Context, as_json: AsJson = False) -> None:
 def approve(name: Which, reason: Why, as_json: AsJson = False) -> None:
     """Approve what another operator has configured: it takes effect when a process starts, without a delay."""
     change = asyncio.run(_settle(name, approve=True, reason=reason))
-    told = f"{name} becomes {change.value}, for each process when it starts next."
-    report(told, _fields(change), as_json=as_json)
+    sentence = f"{name} becomes {change.value}, for each process when it starts next."
+    report(sentence, _fields(change), as_json=as_json)
 
 
 @app.command()

@@ -56,9 +56,9 @@ def backup(
         raise CommandRefused(f"{file} is there already: name a file that is not.")
     if file and not file.parent.is_dir():
         raise CommandRefused(f"There is no directory {file.parent}.")
-    made, size_bytes = asyncio.run(_backup(file))
-    fields = {"file": str(made), "size_bytes": size_bytes}
-    report(f"Backed up to {made} ({in_words(size_bytes)}).", fields, as_json=as_json)
+    backup_path, size_bytes = asyncio.run(_backup(file))
+    fields = {"file": str(backup_path), "size_bytes": size_bytes}
+    report(f"Backed up to {backup_path} ({in_words(size_bytes)}).", fields, as_json=as_json)
 
 
 @app.command()
@@ -81,8 +81,10 @@ def restore(
     if not yes:
         typer.confirm(f"Replace the database in {settings.home} by {file.name}?", abort=True, err=True)
     asyncio.run(_restore(file))
-    kept = "What was there before is kept as `tidemill_previous` until the next restore."
-    report(f"Restored from {file.name}. {kept}", {"restored": str(file), "kept": "tidemill_previous"}, as_json=as_json)
+    sentence = "What was there before is kept as `tidemill_previous` until the next restore."
+    report(
+        f"Restored from {file.name}. {sentence}", {"restored": str(file), "kept": "tidemill_previous"}, as_json=as_json
+    )
 
 
 @app.command("mark-restored")

@@ -1,6 +1,6 @@
 """`tidemill mail`: the pool's letters, on the machine that has its database and its master key.
 
-Without an SMTP server this is where letters are read. What a letter says is shown here and nowhere else.
+Without an SMTP server, letters are read here. Their text is shown here and nowhere else.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ _LIMITS = DatabaseLimits(connections=2, statement_s=30, lock_s=10)
 _COLUMNS = ("letter", "state", "written", "to", "kind", "tries", "what was wrong")
 _SHOWN_HEADERS = ("From", "To", "Subject", "Date", "Message-ID")
 _NO_SENDER = "outbox@localhost.localdomain"
-"""Stands in the headers of letters that nobody sends."""
+"""The sender in the headers of letters that nobody sends."""
 
 
 @app.callback(invoke_without_command=True)
@@ -101,8 +101,8 @@ def send_test(
     reply = asyncio.run(_test(settings, recipient.text))
     if not reply.accepted:
         raise MailFault(f"{settings.mail.smtp_host} did not take the letter: it said “{reply}”.")
-    told = f"{settings.mail.smtp_host} took the letter to {recipient.text}: it said “{reply}”."
-    report(told, {"recipient": recipient.text, "code": reply.code, "answer": reply.text}, as_json=as_json)
+    sentence = f"{settings.mail.smtp_host} took the letter to {recipient.text}: it said “{reply}”."
+    report(sentence, {"recipient": recipient.text, "code": reply.code, "answer": reply.text}, as_json=as_json)
 
 
 async def _newest(limit: int) -> Sequence[StoredLetter]:
@@ -111,7 +111,7 @@ async def _newest(limit: int) -> Sequence[StoredLetter]:
 
 
 async def _read(letter_id: UUID) -> "tuple[StoredLetter, EmailMessage | None]":
-    """A letter, and the message it is or would be; None if it was emptied."""
+    """A letter, and its message as it was or would be sent; None if the letter was emptied."""
     from tidemill.control.notices.mail_loop import masthead_of
     from tidemill.control.notices.smtp import compose
     from tidemill.control.operations.master_key import open_keyring
@@ -190,6 +190,6 @@ def _fields(letter: StoredLetter) -> dict[str, object]:
 
 
 def _row(letter: StoredLetter) -> tuple[str, ...]:
-    written = f"{as_datetime(letter.made_at):%Y-%m-%d %H:%M:%S}"
+    written_at = f"{as_datetime(letter.made_at):%Y-%m-%d %H:%M:%S}"
     tries = str(letter.tries)
-    return str(letter.id), letter.state, written, letter.recipient, letter.kind, tries, letter.last_error
+    return str(letter.id), letter.state, written_at, letter.recipient, letter.kind, tries, letter.last_error

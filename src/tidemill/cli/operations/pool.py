@@ -65,7 +65,7 @@ def up(
     demo: Demo = False,
 ) -> None:
     """Start the pool: its database and a control process."""
-    modest = _modest() if demo else {}
+    modest = _demonstration_defaults() if demo else {}
     settings = _settings(host, port, tls_certificate, tls_key, behind_proxy, modest)
     _run(settings, own_server=True, demo=demo)
 
@@ -100,12 +100,12 @@ def _settings(
     return load_configuration(flags).settings
 
 
-def _modest() -> Mapping[str, str]:
-    """What suits a demonstration, unless a setting says otherwise: its nodes share one machine, so each shows a little
-    of its memory; and whoever tries it at a terminal has no use for a line about every request."""
-    wanted = {"challenge.cpu_memory_mib": "64MiB", **({"log.level": "warning"} if sys.stderr.isatty() else {})}
+def _demonstration_defaults() -> Mapping[str, str]:
+    """Defaults for a demonstration. Its nodes share one machine, so a challenge takes little memory of each. At a
+    terminal, nobody needs a log line about every HTTP request."""
+    defaults = {"challenge.cpu_memory_mib": "64MiB", **({"log.level": "warning"} if sys.stderr.isatty() else {})}
     sources = load_configuration().sources
-    return {name: value for name, value in wanted.items() if sources[name].kind is SourceKind.DEFAULT}
+    return {name: value for name, value in defaults.items() if sources[name].kind is SourceKind.DEFAULT}
 
 
 def down(as_json: AsJson = False) -> None:
@@ -145,7 +145,7 @@ def status(as_json: AsJson = False) -> None:
 
 
 def _readiness(settings: Settings) -> Mapping[str, Any]:
-    """What the control process of this machine says of itself. We send it no secret, so we need not know it."""
+    """The readiness of this machine's control process. We send it no secret, so we need not verify its certificate."""
     import httpx2
 
     try:
@@ -159,7 +159,7 @@ def _readiness(settings: Settings) -> Mapping[str, Any]:
 
 
 def _with_sandbox(readiness: Mapping[str, Any], settings: Settings) -> Mapping[str, Any]:
-    """A demonstration has its nodes on this machine, so what their tasks run in is told, too."""
+    """Add the sandbox of a demonstration, whose nodes are on this machine."""
     from tidemill.cli.operations.local_nodes import local_sandbox
 
     sandbox = local_sandbox(settings.home)
@@ -190,7 +190,7 @@ async def _serve(settings: Settings, announce: "Announce", *, own_server: bool, 
     started = time.monotonic()
     starting = asyncio.current_task()
     assert starting
-    stop: Callable[[], object] = starting.cancel  # while nothing serves yet, there is nothing to drain
+    stop: Callable[[], object] = starting.cancel  # until we serve, there is nothing to drain
     with stopped_by_signals(lambda: stop()):  # noqa: PLW0108  # what stopping means changes once we serve
         check_certificate(settings.http)
         make_home(settings.home)
@@ -199,7 +199,7 @@ async def _serve(settings: Settings, announce: "Announce", *, own_server: bool, 
                 urls = outside_urls(settings)
                 backups = folder_of(settings.home) if urls is None else None
                 if urls is None:
-                    urls = await _own(settings, announce, stack) if own_server else running_urls(settings)
+                    urls = await _start_own_server(settings, announce, stack) if own_server else running_urls(settings)
                 alone = FirstStep.DEMONSTRATION if demo else FirstStep.LINK
                 step = alone if own_server else FirstStep.NOTHING
                 process = ControlProcess(settings, urls, backups=backups, started_by=operator_name(), first_step=step)
@@ -215,7 +215,7 @@ async def _serve(settings: Settings, announce: "Announce", *, own_server: bool, 
 
 
 def _local_nodes(settings: Settings, announce: "Announce", stack: AsyncExitStack) -> Callable[[], None]:
-    """What brings a demonstration's nodes, once there is a pool to join; they end when the pool has stopped."""
+    """The function that starts a demonstration's nodes once the pool serves. They end when the pool has stopped."""
     from tidemill.cli.operations.local_nodes import LocalNodes
 
     nodes = LocalNodes(settings, announce, _to_try(settings))
@@ -223,23 +223,23 @@ def _local_nodes(settings: Settings, announce: "Announce", stack: AsyncExitStack
     return nodes.begin
 
 
-async def _own(settings: Settings, announce: "Announce", stack: AsyncExitStack) -> DatabaseUrls:
+async def _start_own_server(settings: Settings, announce: "Announce", stack: AsyncExitStack) -> DatabaseUrls:
     """Start the embedded server and keep it up for as long as we run."""
     server = server_of(settings, report=announce)
     await server.start()
     stack.push_async_callback(server.stop)
     watching = asyncio.create_task(server.watch())
-    stack.push_async_callback(_cancelled, watching)
+    stack.push_async_callback(_cancel, watching)
     return server.urls
 
 
-async def _cancelled(task: "asyncio.Task[None]") -> None:
+async def _cancel(task: "asyncio.Task[None]") -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
 def _allow_connections(settings: Settings, announce: "Announce") -> None:
-    """Every connection takes a file descriptor; most systems give a process few unless it asks for more."""
+    """Raise the limit of open files. Every connection takes one, and most systems allow few by default."""
     needed = settings.http.connections_max + _OTHER_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = hard if hard != resource.RLIM_INFINITY else needed
@@ -249,7 +249,7 @@ def _allow_connections(settings: Settings, announce: "Announce") -> None:
 
 
 def _greet(settings: Settings, announce: "Announce", seconds: float, first: Mapping[str, str]) -> None:
-    """What a newcomer sees first."""
+    """Announce what a newcomer sees first."""
     command = _command(settings)
     announce(
         f"Tidemill is running at {address(settings)} (ready after {seconds:.1f} s).",
@@ -265,7 +265,7 @@ def _greet(settings: Settings, announce: "Announce", seconds: float, first: Mapp
 
 
 def _to_try(settings: Settings) -> Mapping[str, str]:
-    """What a newcomer may want to see of a demonstration, by what it shows."""
+    """Commands for a newcomer to a demonstration, by what they show."""
     command = _command(settings)
     return {
         "order": f"{command} run matmul --m 2048 --n 2048 --k 2048",
@@ -275,7 +275,7 @@ def _to_try(settings: Settings) -> Mapping[str, str]:
 
 
 def _command(settings: Settings) -> str:
-    """Our command as somebody can type it in another terminal, where variables of this one are not set."""
+    """Our command as one can type it in another terminal, where this one's variables are not set."""
     command = "tidemill" if shutil.which("tidemill") else os.path.relpath(Path(sys.executable).with_name("tidemill"))
     home = [f"TIDEMILL_HOME={shlex.quote(str(settings.home))}"] if settings.home != default_home() else []
     port = [f"TIDEMILL_PORT={settings.port}"] if settings.port != Settings.port else []

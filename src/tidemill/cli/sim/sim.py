@@ -39,7 +39,7 @@ def openb(
     """Fill a cluster with 1.3 times what it can take, and see how much of its GPUs is handed out."""
     from tidemill.sim.openb.experiment import PolicyOutcome, read_cluster
 
-    _policy(policy, read_cluster(nodes, pods), 0)  # an unknown name or file is told before anything is started
+    _policy(policy, read_cluster(nodes, pods), 0)  # report an unknown name or file before anything is started
     with ProcessPoolExecutor(min(seeds, os.cpu_count() or 1), get_context("spawn")) as processes:
         runs = list(processes.map(_run, [(policy, nodes, pods, seed) for seed in range(seeds)]))
     outcome = PolicyOutcome.of(policy, runs)
@@ -55,13 +55,13 @@ def openb(
         print_table(tuple(fields), [tuple(str(value) for value in fields.values())])
 
 
-def _run(what: tuple[str, Path, Path, int]) -> "Allocation":
-    """One seed, in a process of its own."""
+def _run(arguments: tuple[str, Path, Path, int]) -> "Allocation":
+    """Run one seed, in a process of its own."""
     from tidemill.sim.openb.experiment import inflate, read_cluster
 
-    name, nodes, pods, seed = what
+    name, nodes, pods, seed = arguments
     cluster = read_cluster(nodes, pods)
-    return inflate(cluster, _policy(name, cluster, seed), Random(seed))  # noqa: S311  # a seed is what is wanted
+    return inflate(cluster, _policy(name, cluster, seed), Random(seed))  # noqa: S311  # runs must repeat
 
 
 def _policy(name: str, cluster: "Cluster", seed: int) -> "Policy":

@@ -60,29 +60,29 @@ def economy(  # noqa: PLR0913, PLR0917  # each is an option of the command
 def _progress(steps: int) -> Callable[[int], None]:
     """Says how far a run is, ten times."""
 
-    def told(step: int) -> None:
+    def say_progress(step: int) -> None:
         if 10 * (step + 1) // steps > 10 * step // steps:
             say(f"{10 * (10 * (step + 1) // steps)} %")
 
-    return told
+    return say_progress
 
 
 def _show(tally: "EconomyTally") -> None:
-    head = ("strategy", "profit", "95 % interval", "ahead", "people", "found", "days to finding")
+    columns = ("strategy", "profit", "95 % interval", "ahead", "people", "found", "days to finding")
     rows: list[Sequence[str]] = [
         (
             name,
-            f"{one.profit_vs_honest:+.2%}",
-            f"{one.ci95[0]:+.2%} … {one.ci95[1]:+.2%}",
-            f"{one.share_ahead:.2%}",
-            str(one.people),
-            f"{one.found_share:.0%}",
-            "–" if one.detection_days is None else f"{one.detection_days:g}",
+            f"{outcome.profit_vs_honest:+.2%}",
+            f"{outcome.ci95[0]:+.2%} … {outcome.ci95[1]:+.2%}",
+            f"{outcome.share_ahead:.2%}",
+            str(outcome.people),
+            f"{outcome.found_share:.0%}",
+            "–" if outcome.detection_days is None else f"{outcome.detection_days:g}",
         )
-        for name, one in tally.outcomes.items()
+        for name, outcome in tally.outcomes.items()
     ]
-    print_table(head, rows)
-    found = tally.as_json()
-    print_line(f"checks: {found['audit_overhead_pct']} % of all work after the first month")
-    print_line(f"honest stakes lost: {found['honest_stake_losses_per_100k']} in 100,000 results")
-    print_line(f"wrong results delivered: {found['wrong_results_delivered_ppm']} in a million")
+    print_table(columns, rows)
+    figures = tally.as_json()
+    print_line(f"checks: {figures['audit_overhead_pct']} % of all work after the first month")
+    print_line(f"honest stakes lost: {figures['honest_stake_losses_per_100k']} in 100,000 results")
+    print_line(f"wrong results delivered: {figures['wrong_results_delivered_ppm']} in a million")

@@ -34,11 +34,11 @@ def export(
     from tidemill.sim.days.worlds.world import World
     from tidemill.sim.days.worlds.world_files import lines_of
 
-    for one in filter(None, (file, who)):
-        if one.exists():
-            raise CommandRefused(f"{one} is there already: name a file that is not.")
-        if not one.parent.is_dir():
-            raise CommandRefused(f"{one.parent} is no directory: name a file in one that is there.")
+    for target in filter(None, (file, who)):
+        if target.exists():
+            raise CommandRefused(f"{target} is there already: name a file that is not.")
+        if not target.parent.is_dir():
+            raise CommandRefused(f"{target.parent} is no directory: name a file in one that is there.")
     if who is not None and who.resolve() == file.resolve():
         raise CommandRefused("The world and who is who go to two files: who.json is for you alone.")
     members, names = asyncio.run(_read())
@@ -60,16 +60,16 @@ async def _read() -> "tuple[list[Member], dict[UUID, str]]":
 
 
 async def members_of(connection: "Connection", settings: "Settings") -> "tuple[list[Member], dict[UUID, str]]":
-    """The nodes that are online under names of their owners that tell only their size; and who they are."""
+    """The online nodes, with owners' names that tell only their size; and the account behind each name."""
     from tidemill.sim.days.worlds.world_files import named
 
-    found = await _online(connection, settings)
-    names = named((one.seller.candidate.owner_id, len(one.seller.candidate.devices)) for one in found)
-    return [replace(one, owner=names[one.seller.candidate.owner_id]) for one in found], names
+    members = await _online(connection, settings)
+    names = named((member.seller.candidate.owner_id, len(member.seller.candidate.devices)) for member in members)
+    return [replace(member, owner=names[member.seller.candidate.owner_id]) for member in members], names
 
 
 async def _online(connection: "Connection", settings: "Settings") -> "list[Member]":
-    """Every node that gets work, also those whose owners' hours have not begun: their hours are in the file."""
+    """Every node that gets work, also outside its owner's hours: the file has the hours."""
     from tidemill.control.placement.placing_loop import selling_terms
     from tidemill.core.placement.seller import seller_of
     from tidemill.sim.days.worlds.world import Member
@@ -78,7 +78,7 @@ async def _online(connection: "Connection", settings: "Settings") -> "list[Membe
     from tidemill.store.placement import sellers
 
     terms, now = selling_terms(settings), await read_clock(connection)
-    found: list[Member] = []
+    members: list[Member] = []
     after: UUID | None = None
     while page := await nodes.linked(connection, None, after, PAGE):
         after = page[-1].id
@@ -89,5 +89,5 @@ async def _online(connection: "Connection", settings: "Settings") -> "list[Membe
             view = views[node.id]
             always = replace(view, rules=replace(view.rules, windows=()))
             if seller := seller_of(node, devices[node.id], always, terms, now, records.get(node.account_id)):
-                found.append(Member(seller, "", view.rules.windows, node.utc_offset_s))
-    return found
+                members.append(Member(seller, "", view.rules.windows, node.utc_offset_s))
+    return members

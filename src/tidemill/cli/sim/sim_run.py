@@ -82,10 +82,10 @@ def run(  # noqa: PLR0913, PLR0917  # each is an option of the command
 
     if html is not None and (html.is_dir() or not html.parent.is_dir()):
         raise CommandRefused(f"No report can be written to {html}: name a file in a directory that is there.")
-    there, sorts = _world(world, nodes, nodes_list, pods, seed)
+    pool_world, task_types = _world(world, nodes, nodes_list, pods, seed)
     plan = runs.RunPlan(
-        world=there,
-        task_types=sorts,
+        world=pool_world,
+        task_types=task_types,
         policies=_policies(),
         policy=policy,
         profile=read_profile(arrivals, hours) if arrivals else daily_wave(hours),
@@ -94,13 +94,13 @@ def run(  # noqa: PLR0913, PLR0917  # each is an option of the command
         scenario=_scenario(hours, seed),
     )
     what_if = runs.WhatIf(runs.read_load(load) if load else 0.0, without)
-    _told(_all(plan, what_if, seeds), plan, html=html, as_json=as_json)
+    _show(_run_all(plan, what_if, seeds), plan, html=html, as_json=as_json)
 
 
 def _world(
     file: Path | None, nodes: int, nodes_list: Path | None, pods: Path | None, seed: int
 ) -> "tuple[World, tuple[TaskType, ...]]":
-    """From a file, from a cluster's lists, or made up."""
+    """The world and its task types: from a file, from a cluster's lists, or made up."""
     from tidemill.sim.days.worlds.synthetic import synthetic
     from tidemill.sim.days.worlds.task_types import OURS
     from tidemill.sim.days.worlds.traces import read_task_types
@@ -137,28 +137,28 @@ def _churn(file: Path | None, fit: str) -> Any:
     return AT_HOME if file is None else read_churn(file, fit)
 
 
-def _all(plan: "RunPlan", what_if: "WhatIf", seeds: int) -> list[list[tuple[str, "DayTally", float]]]:
-    """For each seed the pool as it is, and as it would be; with the seconds each run took."""
+def _run_all(plan: "RunPlan", what_if: "WhatIf", seeds: int) -> list[list[tuple[str, "DayTally", float]]]:
+    """For each seed, run the pool as it is and as it would be; with the seconds each run took."""
     from dataclasses import replace
 
     from tidemill.sim.days.runs import simulate
 
     plans = [("as it is", plan)] + ([(what_if.named, what_if.applied(plan))] if what_if else [])
-    found: list[list[tuple[str, DayTally, float]]] = []
-    with _progress(seeds * len(plans)) as told:
+    runs_of_seeds: list[list[tuple[str, DayTally, float]]] = []
+    with _progress(seeds * len(plans)) as progress:
         for number in range(seeds):
-            found.append([])
-            for name, one in plans:
-                scenario = replace(one.scenario, seed=one.scenario.seed + number)
+            runs_of_seeds.append([])
+            for name, run_plan in plans:
+                scenario = replace(run_plan.scenario, seed=run_plan.scenario.seed + number)
                 began = time.perf_counter()
-                tally = simulate(replace(one, scenario=scenario), told(f"seed {scenario.seed}, {name}"))
-                found[-1].append((name, tally, time.perf_counter() - began))
-    return found
+                tally = simulate(replace(run_plan, scenario=scenario), progress(f"seed {scenario.seed}, {name}"))
+                runs_of_seeds[-1].append((name, tally, time.perf_counter() - began))
+    return runs_of_seeds
 
 
 @contextmanager
 def _progress(runs: int) -> Iterator[Callable[[str], Callable[[float], None]]]:
-    """One bar over all runs on a terminal; nothing elsewhere."""
+    """On a terminal, one bar over all runs; elsewhere nothing."""
     if not sys.stderr.isatty():
         yield lambda _: lambda _: None
         return
@@ -176,21 +176,21 @@ def _progress(runs: int) -> Iterator[Callable[[str], Callable[[float], None]]]:
         yield began
 
 
-def _told(
-    found: "list[list[tuple[str, DayTally, float]]]", plan: "RunPlan", *, html: Path | None, as_json: bool
+def _show(
+    runs_of_seeds: "list[list[tuple[str, DayTally, float]]]", plan: "RunPlan", *, html: Path | None, as_json: bool
 ) -> None:
     from tidemill.sim.days import report
 
-    first = [(name, tally) for name, tally, _ in found[0]]
+    first = [(name, tally) for name, tally, _ in runs_of_seeds[0]]
     if html is not None:
-        html.write_text(report.page(first, _sentence(plan, len(found))), "utf-8")
+        html.write_text(report.page(first, _sentence(plan, len(runs_of_seeds))), "utf-8")
         say(f"The report is in {html}.")
     if as_json:
-        print_json(_fields(found, plan.scenario.seed))
+        print_json(_fields(runs_of_seeds, plan.scenario.seed))
         return
     print_table(("", *(name for name, _ in first)), report.rows(first))
-    for name, summary in _over_seeds(found).items() if len(found) > 1 else ():
-        say(f"{name}, over {len(found)} seeds: {summary}")
+    for name, summary in _over_seeds(runs_of_seeds).items() if len(runs_of_seeds) > 1 else ():
+        say(f"{name}, over {len(runs_of_seeds)} seeds: {summary}")
 
 
 def _sentence(plan: "RunPlan", seeds: int) -> str:
@@ -202,27 +202,27 @@ def _sentence(plan: "RunPlan", seeds: int) -> str:
     )
 
 
-def _fields(found: "list[list[tuple[str, DayTally, float]]]", seed: int) -> dict[str, Any]:
-    """Of every run its figures; beside them what the simulating took, which is never the same twice."""
+def _fields(runs_of_seeds: "list[list[tuple[str, DayTally, float]]]", seed: int) -> dict[str, Any]:
+    """The figures of every run, and the time and memory of the simulation, which differ each time."""
     runs = [
         {"seed": seed + number, "run": name, **_figures(tally), "seconds": round(took_s, 2)}
-        for number, of_seed in enumerate(found)
+        for number, of_seed in enumerate(runs_of_seeds)
         for name, tally, took_s in of_seed
     ]
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _MIB_KIB
-    return {"runs": runs, "over_seeds": _over_seeds(found), "peak_rss_mib": round(peak_mib, 1)}
+    return {"runs": runs, "over_seeds": _over_seeds(runs_of_seeds), "peak_rss_mib": round(peak_mib, 1)}
 
 
-def _over_seeds(found: "list[list[tuple[str, DayTally, float]]]") -> dict[str, dict[str, float]]:
-    """The mean of what matters most, and how much it differs by chance."""
+def _over_seeds(runs_of_seeds: "list[list[tuple[str, DayTally, float]]]") -> dict[str, dict[str, float]]:
+    """The mean of the main figures over all seeds, and their standard deviation."""
     summary: dict[str, dict[str, float]] = {}
-    for place, (name, _, _) in enumerate(found[0]):
-        figures = [_figures(of_seed[place][1]) for of_seed in found]
+    for position, (name, _, _) in enumerate(runs_of_seeds[0]):
+        figures = [_figures(of_seed[position][1]) for of_seed in runs_of_seeds]
         columns = {
-            "busy_pct": [one["busy_pct"] for one in figures],
-            "wait_s_mean": [one["wait_s"]["mean"] for one in figures],
-            "wait_s_p95": [one["wait_s"]["p95"] for one in figures],
-            "cost_per_device_hour": [one["cost_per_device_hour"] for one in figures],
+            "busy_pct": [run_figures["busy_pct"] for run_figures in figures],
+            "wait_s_mean": [run_figures["wait_s"]["mean"] for run_figures in figures],
+            "wait_s_p95": [run_figures["wait_s"]["p95"] for run_figures in figures],
+            "cost_per_device_hour": [run_figures["cost_per_device_hour"] for run_figures in figures],
         }
         summary[name] = {
             f"{column}{suffix}": round(of(values), 4)
