@@ -122,7 +122,7 @@ class Agent:
         )
 
     async def run(self) -> AgentEnd:
-        """Work until something ends it, and leave in order."""
+        """Work until something ends it, and stop in good order."""
         await self._follower.remember()
         return await self._run_until_end(
             self._keep_calling(),
@@ -156,7 +156,7 @@ class Agent:
             await self._write_status()
 
     def stop(self) -> None:
-        """Leave in order."""
+        """Stop in good order."""
         ending = AgentEnd(AgentEndKind.STOPPED, "The agent has stopped.")
         self._show_link(LinkState.OVER, self._calls.url, ending.sentence)
         self._end(ending)

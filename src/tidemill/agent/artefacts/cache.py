@@ -200,7 +200,7 @@ class Cache:
             os.utime(digest.text, dir_fd=content, follow_symlinks=False)
             return _stamp(content, digest.text)
 
-    def _parts(self, wanted: Digest) -> tuple[int, list[tuple[Digest, int]]]:
+    def _parts(self, needed: Digest) -> tuple[int, list[tuple[Digest, int]]]:
         """How much of an artefact has come, and the parts of others that nobody fetches, the oldest first."""
         parts_found = []
         with directory(self._path, _PARTS, make=True) as parts:
@@ -208,10 +208,10 @@ class Cache:
                 stamp, digest = _stamp(parts, name), read_digest(name)
                 if stamp is None or not isinstance(digest, Digest):
                     _discard(parts, name)
-                elif digest == wanted or digest not in self._entries:
+                elif digest == needed or digest not in self._entries:
                     parts_found.append((stamp[2], digest, stamp[1]))
-        came_bytes = sum(size for _, digest, size in parts_found if digest == wanted)
-        return came_bytes, [(digest, size) for _, digest, size in sorted(parts_found) if digest != wanted]
+        came_bytes = sum(size for _, digest, size in parts_found if digest == needed)
+        return came_bytes, [(digest, size) for _, digest, size in sorted(parts_found) if digest != needed]
 
     def _lacks_space(self, more_bytes: int) -> bool:
         disk = os.statvfs(self._path)

@@ -41,12 +41,12 @@ class Home:
 
     @property
     def speed(self) -> Path:
-        """What was measured of the line to the pool."""
+        """The measured speed of the line to the pool."""
         return self.path / "speed.json"
 
     @property
     def authority(self) -> Path:
-        """Certificates of the authority that signed the pool's, if it is none that everybody trusts."""
+        """Certificates of the authority that signed the pool's, if it is not a public one."""
         return self.path / "authority.pem"
 
     @property

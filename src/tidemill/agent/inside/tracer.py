@@ -57,7 +57,9 @@ class TracedScene:
         self.lights = [(_vector(light["at"]), _light(light)) for light in scene["lights"]]
         self.camera = scene["camera"]
         self.sky = _colour(scene["sky"])
-        surfaces = [thing["surface"] for thing in objects] or [{"colour": scene["sky"], "mirror": 0, "glow": 0}]
+        surfaces = [scene_object["surface"] for scene_object in objects] or [
+            {"colour": scene["sky"], "mirror": 0, "glow": 0}
+        ]
         colours = (_colour(surface["colour"]) for surface in surfaces)
         self.colours = tuple(np.array(column) for column in zip(*colours, strict=True))
         self.mirrors = np.array([surface["mirror"] / 1000 for surface in surfaces])

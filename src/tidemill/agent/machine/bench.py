@@ -103,14 +103,14 @@ class Bench:
     def copied_mb_per_s(self, other: "Bench") -> int:
         """How fast bytes go from this device to another one."""
         with self._chosen():
-            sent = self.xp.zeros(_COPIED_BYTES, dtype=self.xp.uint8)
+            source = self.xp.zeros(_COPIED_BYTES, dtype=self.xp.uint8)
         with other._chosen():
-            received = self.xp.empty_like(sent)
-            received[...] = sent  # the first copy also sets the connection up
+            target = self.xp.empty_like(source)
+            target[...] = source  # the first copy also sets the connection up
             self.xp.cuda.Device().synchronize()
             began = perf_counter()
             for _ in range(_COPIES):
-                received[...] = sent
+                target[...] = source
             self.xp.cuda.Device().synchronize()
             return int(_COPIES * _COPIED_BYTES / (perf_counter() - began) / 10**6)
 

@@ -69,8 +69,8 @@ class MemoryCount:
     def kills(self) -> int | None:
         """The count; None if there is none, or none any more."""
         counts = [_oom_kills(group, is_unified) for group, is_unified in self._groups]
-        known = [count for count in counts if count is not None]
-        return sum(known) if known else None
+        counted = [count for count in counts if count is not None]
+        return sum(counted) if counted else None
 
 
 def _oom_kills(group: Path, is_unified: bool) -> int | None:

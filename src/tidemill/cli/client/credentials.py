@@ -88,7 +88,7 @@ class CredentialsFile:
 
 
 def stored_pools(folder: Path) -> list[str]:
-    """The pools that somebody is logged in to."""
+    """The pools that this user is logged in to."""
     stored = (_read(file) for file in sorted(folder.glob("*.json")))
     return [tokens.url for tokens in stored if tokens is not None]
 

@@ -37,7 +37,7 @@ def own_key() -> ReaderKey:
 
 
 def made_private(body: dict[str, Any]) -> dict[str, Any]:
-    """An order whose results only its customer and the pool's verification can open."""
+    """The job, with its results sealed to its customer and the pool's verification."""
     if body.get("result_key") is not None:
         raise CommandRefused(
             "The job names a result_key already: leave --private out, or remove the key from its file."

@@ -36,7 +36,7 @@ BUDGET = "1"
 
 @dataclass(frozen=True)
 class OrderOptions:
-    """What every order may say, and where its result goes."""
+    """Options that every kind of job has, and where its result goes."""
 
     max_budget: str
     priority: Priority

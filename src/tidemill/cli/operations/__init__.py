@@ -1,1 +1,1 @@
-"""Commands for whoever runs a pool."""
+"""Commands for the operator of a pool."""

@@ -1,4 +1,4 @@
-"""`tidemill sim export`: the nodes that this pool has now, as a world for the simulator. Nobody can be told from it."""
+"""`tidemill sim export`: the nodes that this pool has now, as a world for the simulator. It names nobody."""
 
 import asyncio
 import json
