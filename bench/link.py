@@ -47,8 +47,9 @@ from tidemill.link.held.rules import LinkRules
 from tidemill.link.held.server import Links
 from tidemill.wire.channels import ChannelEnded, ChannelHasRoom, ChannelReceived
 from tidemill.wire.handshake import CallingAgent
-from tidemill.wire.link import AgentLink, Closed, Joined, LinkEvent, LinkPhase, TurnedAway
+from tidemill.wire.link import AgentLink, Closed, Joined, LinkEvent, TurnedAway
 from tidemill.wire.link_frames import agent_end
+from tidemill.wire.link_phases import LinkPhase
 from tidemill.wire.messages import BeatMessage, DeviceBeatMessage
 
 BEAT_S = 30

@@ -35,7 +35,7 @@ from tidemill.core.jobs.job import JOBS, ClosingReason, EndCounts, JobLife, JobS
 from tidemill.core.jobs.task import Attempt, RetryLimits, TaskLife, TaskState, cancel, verify
 from tidemill.core.jobs.task import step as task_step
 from tidemill.core.nodes.life import LIVES
-from tidemill.wire.link import LINKS
+from tidemill.wire.link_phases import LINKS
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 
@@ -141,7 +141,7 @@ def states_page() -> str:
         ("Task", "core/jobs/task.py", _task_changes()),
         ("Attempt", "core/jobs/attempt.py", _changes(ATTEMPTS)),
         ("Node", "core/nodes/life.py", _changes(LIVES)),
-        ("Link", "wire/link.py", _changes(LINKS)),
+        ("Link", "wire/link_phases.py", _changes(LINKS)),
     )
     parts = [_generated("the tables of the life cycles"), "# States", "What is not drawn changes nothing."]
     for title, file, changes in diagrams:

@@ -15,8 +15,9 @@ from tidemill.core.signatures import Identity, fingerprint
 from tidemill.wire.channels import CHANNELS_MAX, WINDOW, ChannelOpened, ChannelReceived
 from tidemill.wire.errors import ProtocolError
 from tidemill.wire.handshake import CallingAgent
-from tidemill.wire.link import AgentLink, Closed, Greeted, Link, LinkEvent, LinkPhase, PoolLink, Reported
+from tidemill.wire.link import AgentLink, Closed, Greeted, Link, LinkEvent, PoolLink, Reported
 from tidemill.wire.link_frames import FramedLink, agent_end, pool_end
+from tidemill.wire.link_phases import LinkPhase
 from tidemill.wire.messages import (
     AcceptedMessage,
     Acknowledged,

@@ -37,7 +37,6 @@ from tidemill.wire.link import (
     Joined,
     Link,
     LinkEvent,
-    LinkPhase,
     PoolLink,
     Reported,
     RoundTrip,
@@ -45,6 +44,7 @@ from tidemill.wire.link import (
     TurnedAway,
 )
 from tidemill.wire.link_frames import FramedLink, agent_end, pool_end
+from tidemill.wire.link_phases import LinkPhase
 from tidemill.wire.messages import (
     FRAME_MAX,
     Assignment,

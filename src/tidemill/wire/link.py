@@ -7,9 +7,8 @@ a code and a sentence, never with an exception. Nothing grows without bound: a p
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, TypeAlias
 
 import msgspec
@@ -20,6 +19,7 @@ from tidemill.wire import handshake
 from tidemill.wire.channels import ChannelEvent, Channels
 from tidemill.wire.errors import ProtocolError
 from tidemill.wire.handshake import CallingAgent
+from tidemill.wire.link_phases import LINKS, LinkPhase, LinkStep
 from tidemill.wire.messages import (
     FRAME_MAX,
     OLDEST_VERSION,
@@ -53,32 +53,6 @@ HANDSHAKE_US = 15 * SECOND
 _SILENT_BEATS = 3
 _QUEUE_MAX = 2_000
 _FIRST_BEAT_MS = 30_000
-
-
-class LinkPhase(Enum):
-    """Where a link is. It only ever goes down this list."""
-
-    GREETING = "greeting"
-    ANSWERING = "answering"
-    OPEN = "open"
-    CLOSED = "closed"
-
-
-class LinkStep(Enum):
-    """What takes a link from one phase to the next."""
-
-    GREETED = "greeted"  # the agent has shown its key, and the pool its own
-    WELCOMED = "welcomed"
-    REFUSED = "refused"
-    ENDED = "ended"  # by a goodbye, a broken rule or silence
-
-
-LINKS: Mapping[tuple[LinkPhase, LinkStep], LinkPhase] = {
-    (LinkPhase.GREETING, LinkStep.GREETED): LinkPhase.ANSWERING,
-    (LinkPhase.ANSWERING, LinkStep.WELCOMED): LinkPhase.OPEN,
-    (LinkPhase.ANSWERING, LinkStep.REFUSED): LinkPhase.CLOSED,
-    **{(phase, LinkStep.ENDED): LinkPhase.CLOSED for phase in LinkPhase if phase is not LinkPhase.CLOSED},
-}
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from websockets.frames import Opcode
 from tidemill.core.clock import Instant
 from tidemill.wire import upgrade
 from tidemill.wire.errors import ProtocolError
-from tidemill.wire.link import AgentLink, Closed, Link, LinkEvent, LinkPhase
+from tidemill.wire.link import AgentLink, Closed, Link, LinkEvent
+from tidemill.wire.link_phases import LinkPhase
 from tidemill.wire.messages import FRAME_MAX
 from tidemill.wire.upgrade import Rejection, UpgradeRequest
 from tidemill.wire.websocket import Frame, FrameReader, write_frame

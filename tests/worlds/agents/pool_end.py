@@ -17,8 +17,9 @@ from tidemill.core.nodes.join_tokens import write_token
 from tidemill.core.signatures import Identity, fingerprint
 from tidemill.host.clocks import steady
 from tidemill.wire.channels import ChannelEnded, ChannelOpened, ChannelReceived
-from tidemill.wire.link import Beaten, Closed, Greeted, LinkEvent, LinkPhase, PoolLink, Reported
+from tidemill.wire.link import Beaten, Closed, Greeted, LinkEvent, PoolLink, Reported
 from tidemill.wire.link_frames import FramedLink, pool_end
+from tidemill.wire.link_phases import LinkPhase
 from tidemill.wire.messages import BeatMessage, Facts, Hello, Instruction, RefusedMessage, Report, Wish
 
 BEAT_MS = 1_000

@@ -25,8 +25,9 @@ from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine, fa
 from tidemill.core.signatures import Identity
 from tidemill.wire import messages
 from tidemill.wire.handshake import CallingAgent
-from tidemill.wire.link import AgentLink, Closed, Instructed, Joined, LinkEvent, LinkPhase, Safe, TurnedAway
+from tidemill.wire.link import AgentLink, Closed, Instructed, Joined, LinkEvent, Safe, TurnedAway
 from tidemill.wire.link_frames import agent_end
+from tidemill.wire.link_phases import LinkPhase
 from tidemill.wire.messages import Assignment, BeatMessage, Cancel, DeviceBeatMessage, Facts, Report
 
 CORES = 4

@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 
 from tidemill.core.faults import Fault
 from tidemill.host.clocks import steady
-from tidemill.wire.link import AgentLink, Closed, LinkEvent, LinkPhase, TurnedAway
+from tidemill.wire.link import AgentLink, Closed, LinkEvent, TurnedAway
 from tidemill.wire.link_frames import agent_end
+from tidemill.wire.link_phases import LinkPhase
 from tidemill.wire.upgrade import PATH
 
 DIAL_S = 10.0

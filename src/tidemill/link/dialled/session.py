@@ -18,7 +18,8 @@ from tidemill.link.dialled.connection import DialledConnection
 from tidemill.link.dialled.reports import Reporter
 from tidemill.link.dialled.streams import DialledStreams
 from tidemill.wire.channels import ChannelEvent
-from tidemill.wire.link import Closed, Instructed, Joined, LinkEvent, LinkPhase, RoundTrip, Safe, TurnedAway
+from tidemill.wire.link import Closed, Instructed, Joined, LinkEvent, RoundTrip, Safe, TurnedAway
+from tidemill.wire.link_phases import LinkPhase
 from tidemill.wire.messages import BeatMessage, Instruction
 
 log = structlog.get_logger()

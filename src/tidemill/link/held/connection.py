@@ -19,8 +19,9 @@ from tidemill.link.held.listening_time import ListeningTime
 from tidemill.link.held.registry import LinkGeneration
 from tidemill.link.held.streams import ChannelBroken, HeldStream
 from tidemill.wire.channels import ChannelEnded, ChannelHasRoom, ChannelOpened, ChannelReceived, Channels
-from tidemill.wire.link import Beaten, Closed, Greeted, LinkEvent, LinkPhase, PoolLink, Reported
+from tidemill.wire.link import Beaten, Closed, Greeted, LinkEvent, PoolLink, Reported
 from tidemill.wire.link_frames import pool_end
+from tidemill.wire.link_phases import LinkPhase
 from tidemill.wire.messages import BeatMessage, Hello, Reports
 from tidemill.wire.upgrade import Rejection, UpgradeRequest
 

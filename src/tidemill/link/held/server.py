@@ -36,7 +36,8 @@ from tidemill.link.held.registry import (
 from tidemill.link.held.rules import LinkRules
 from tidemill.link.held.speed import PURPOSE, SpeedTest
 from tidemill.link.held.streams import ChannelBroken, HeldStream
-from tidemill.wire.link import LinkPhase, PoolLink
+from tidemill.wire.link import PoolLink
+from tidemill.wire.link_phases import LinkPhase
 from tidemill.wire.messages import BeatMessage, Hello, Instruction, Reports
 from tidemill.wire.upgrade import Rejection, UpgradeRequest
 

@@ -106,7 +106,7 @@ def _divided(world: World, task_type: TaskType, able: Mask, prices: NDArray[np.i
 
 
 def _within(world: World, demand: Demand, able: Mask, limit_uc: int) -> Demand:
-    """The demand under a price limit, with the models of which at least half the nodes keep to it, the only hopeful ones."""
+    """The demand under a price limit, for device models of which at least half the nodes keep to the limit."""
     medians = MedianPrices.of(world.members[number].seller.candidate for number in np.flatnonzero(able).tolist())
     models = frozenset(model for model in demand.device_models if medians.medians_uc.get(model, limit_uc) <= limit_uc)
     return replace(demand, price_max_uc=limit_uc, device_models=models or demand.device_models)
