@@ -26,8 +26,8 @@ from tidemill.core.artefacts.refusals import UploadRefusal
 Promises = tuple[dict[UUID, int], set[Digest]]
 
 
-async def test_what_was_confirmed_survives_twenty_kills(tmp_path: Path) -> None:
-    await _kill(tmp_path / "artefacts", times=20)
+async def test_what_was_confirmed_survives_ten_kills(tmp_path: Path) -> None:
+    await _kill(tmp_path / "artefacts", times=10)
 
 
 @pytest.mark.soak

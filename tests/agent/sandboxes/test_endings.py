@@ -179,7 +179,7 @@ async def test_the_kernel_ends_a_killed_agents_tasks_before_any_other_agent_star
         pass
 
 
-@pytest.mark.parametrize("kills", [12, pytest.param(50, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kills", [6, pytest.param(50, marks=pytest.mark.soak)])
 async def test_agents_killed_at_random_moments_leave_nothing(place: Path, kills: int) -> None:
     """Each starts where the one before was killed; a failure tells its seed."""
     seed = random.SystemRandom().getrandbits(32)

@@ -53,7 +53,7 @@ def left_behind(machine: OwnersMachine) -> list[str]:
 
 @pytest.mark.needs("bubblewrap")
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("lives", [15, pytest.param(50, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("lives", [8, pytest.param(50, marks=pytest.mark.soak)])
 async def test_agents_killed_at_random_moments_leave_nothing_and_deliver_once(
     pool: PoolEnd, machine: OwnersMachine, lives: int
 ) -> None:

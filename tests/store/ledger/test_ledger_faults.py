@@ -88,8 +88,8 @@ async def survive(place: Path, seed: int, kills: int) -> None:
     assert not refused & posted.keys()
 
 
-async def test_twenty_kills_lose_nothing_and_post_nothing_twice(place: Path) -> None:
-    await survive(place, seed=1, kills=20)
+async def test_eight_kills_lose_nothing_and_post_nothing_twice(place: Path) -> None:
+    await survive(place, seed=1, kills=8)
 
 
 @pytest.mark.soak

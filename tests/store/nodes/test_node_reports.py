@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from tests.worlds.databases.node_rows import COOL, IDS, an_owner, nodes_of, now_of, relinked, remove, told
-from tidemill.control.nodes.wire_values import said_in
+from tidemill.control.nodes import wire_values
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.jobs.attempt_reports import AttemptLease, ProgressReport
 from tidemill.core.nodes.health.alerts import LASTS_US
@@ -388,11 +388,11 @@ def test_what_the_wire_carries_becomes_what_is_kept() -> None:
         spool_reports.as_facts(spool_reports.PastBeatReport(7, beat)),
         spool_reports.as_facts(spool_reports.SpoolGap(1, 9, "damaged")),
     ]
-    assert said_in(reports) == [
+    assert wire_values.node_reports(reports) == [
         Fact("machine", b"{}"),
         ProgressReport(AttemptLease(UUID(bytes=b"0" * 16), 1), 5),
         PastBeat(Instant(7), COOL),
         DroppedReport(damaged=True),
     ]
     with pytest.raises(ProtocolError):
-        said_in([messages.Facts("past_beat", b'{"at": -1}')])
+        wire_values.node_reports([messages.Facts("past_beat", b'{"at": -1}')])
