@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -20,6 +21,9 @@ from tidemill.core.ids import Ids
 from tidemill.store.address import DatabaseUrls, replace_database
 from tidemill.store.database import Database, DatabaseLimits, connect
 from tidemill.store.embedded import EmbeddedServer, database_statements
+
+if TYPE_CHECKING:
+    from tests.worlds.pools.pool import Running
 
 # A shell starts what runs in its background with Ctrl-C ignored, and nohup with a closed terminal: so would the pools
 # that tests start and stop.
@@ -148,6 +152,19 @@ def server() -> Iterator[EmbeddedServer]:
             yield embedded
         finally:
             asyncio.run(embedded.stop())
+
+
+@pytest.fixture(scope="session")
+def shared_pool() -> Iterator["Running"]:
+    """One pool a worker, for tests that need only accounts of their own; its limits keep nobody waiting."""
+    from tests.worlds.pools.people import MANY
+    from tests.worlds.pools.pool import pool_in
+
+    with reachable_directory() as home, pool_in(home, **MANY) as pool:
+        running = pool.up()
+        running.set_up()
+        yield running
+        assert '"bug"' not in running.said()
 
 
 @pytest.fixture

@@ -11,10 +11,9 @@ from uuid import UUID
 import psutil
 import pytest
 
-from tests.worlds.places import reachable_directory
 from tests.worlds.pools.desk import Desk
-from tests.worlds.pools.people import MANY, People, people_of
-from tests.worlds.pools.pool import Running, pool_in, until
+from tests.worlds.pools.people import People, people_of
+from tests.worlds.pools.pool import Running, until
 from tests.worlds.pools.tus import digest_of
 from tidemill.core.accounts.roles import Role
 
@@ -36,13 +35,9 @@ class Office:
 
 
 @pytest.fixture(scope="module")
-def office() -> Iterator[Office]:
-    with reachable_directory() as home, pool_in(home, **MANY) as pool:
-        running = pool.up()
-        running.set_up()
-        with people_of(running) as people:
-            yield Office(running, people)
-        assert '"bug"' not in running.said()
+def office(shared_pool: Running) -> Iterator[Office]:
+    with people_of(shared_pool) as people:
+        yield Office(shared_pool, people)
 
 
 def written(place: Path, content: bytes, name: str = "input.bin") -> Path:

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.control.jobs.test_jobs import SEED, Shop
-from tests.worlds.places import reachable_directory
 from tests.worlds.pools.desk import Desk
-from tests.worlds.pools.people import MANY, People, people_of
-from tests.worlds.pools.pool import Running, pool_in
+from tests.worlds.pools.people import People, people_of
+from tests.worlds.pools.pool import Running
 from tidemill.cli.jobs.job_files import read_job
 from tidemill.cli.terminal.output import CommandRefused
 
@@ -50,13 +49,9 @@ class Office:
 
 
 @pytest.fixture(scope="module")
-def office() -> Iterator[Office]:
-    with reachable_directory() as home, pool_in(home, **MANY) as pool:
-        running = pool.up()
-        running.set_up()
-        with people_of(running) as people:
-            yield Office(running, people)
-        assert '"bug"' not in running.said()
+def office(shared_pool: Running) -> Iterator[Office]:
+    with people_of(shared_pool) as people:
+        yield Office(shared_pool, people)
 
 
 def test_a_job_file_is_quoted_confirmed_extended_and_called_off(office: Office, tmp_path: Path) -> None:

@@ -10,9 +10,7 @@ import httpx2
 import pyotp
 import pytest
 
-from tests.worlds.places import reachable_directory
 from tests.worlds.pools.people import (
-    MANY,
     PASSWORD,
     OpenSession,
     People,
@@ -23,7 +21,7 @@ from tests.worlds.pools.people import (
     log_in,
     people_of,
 )
-from tests.worlds.pools.pool import OPERATOR_ADDRESS, OPERATOR_PASSWORD, Running, pool_in, until
+from tests.worlds.pools.pool import OPERATOR_ADDRESS, OPERATOR_PASSWORD, Running, until
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.notices.mail import LetterKind
 
@@ -68,12 +66,9 @@ class Town:
 
 
 @pytest.fixture(scope="module")
-def town() -> Iterator[Town]:
-    with reachable_directory() as home, pool_in(home, **MANY) as pool:
-        running = pool.up()
-        running.set_up()
-        with people_of(running) as people:
-            yield Town(running, people)
+def town(shared_pool: Running) -> Iterator[Town]:
+    with people_of(shared_pool) as people:
+        yield Town(shared_pool, people)
 
 
 @pytest.fixture

@@ -13,10 +13,9 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from tests.worlds.places import reachable_directory
 from tests.worlds.pools.desk import Desk
-from tests.worlds.pools.people import MANY, People, Person, bearer, code_of, people_of
-from tests.worlds.pools.pool import TRUST, Running, pool_in, until
+from tests.worlds.pools.people import People, Person, bearer, code_of, people_of
+from tests.worlds.pools.pool import TRUST, Running, until
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.nodes.join_tokens import JoinTokenParts, read_token
 from tidemill.core.notices.mail import LetterKind
@@ -44,13 +43,9 @@ class Town:
 
 
 @pytest.fixture(scope="module")
-def town() -> Iterator[Town]:
-    with reachable_directory() as home, pool_in(home, **MANY) as pool:
-        running = pool.up()
-        running.set_up()
-        with people_of(running) as people:
-            yield Town(running, people)
-        assert '"bug"' not in running.said()
+def town(shared_pool: Running) -> Iterator[Town]:
+    with people_of(shared_pool) as people:
+        yield Town(shared_pool, people)
 
 
 @pytest.fixture
