@@ -104,6 +104,8 @@ def storm(place: Path, seed: int, transactions: int, rounds: int) -> None:
             writer.wait(120)
         until(lambda: up.get("/readyz").status_code == 200, "the pool is well again")
         assert pool.run("admin", "stop", "payouts", "--reason", "the end").returncode == 0
+        # A process whose database was killed may hear of the last event by its poll only, up to a second later.
+        until(lambda: "the end" in [event["body"].get("reason") for event in up.events()], "the last event is shown")
         whole = [(event["cursor"], event["body"].get("reason", "")) for event in up.events()]
         last = next(index for index, (_, reason) in enumerate(whole) if reason == "the end")
         for reader in readers:
