@@ -115,7 +115,7 @@ def api_page() -> str:
     refusals = [(str(status), f"`{refusal.code}`", refusal.sentence) for refusal, status in STATUS.items()]
     faults = [("503", f"`{fault.code}`", fault.__doc__ or "") for fault in _faults()]
     return _page(
-        _generated("the routes in src/tidemill/control/routes"),
+        _generated("the routes in src/tidemill/control"),
         "# HTTP API",
         _paragraph(
             f"The OpenAPI description is at `{views.API}/openapi.json`. A caller shows an access token, an API key or "
