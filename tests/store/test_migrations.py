@@ -65,6 +65,13 @@ async def test_a_database_of_another_build_is_refused(urls: DatabaseUrls, ids: I
         await migrate(urls, ids, "1.0")
 
 
+async def test_a_longer_history_of_another_build_is_not_called_newer(urls: DatabaseUrls, ids: Ids) -> None:
+    await owner_runs(urls, "UPDATE migration SET sha256 = 'other' WHERE number = 1")
+    await owner_runs(urls, "INSERT INTO migration VALUES (9999, 'later', 'x', '0.1', now())")
+    with pytest.raises(WrongVersion, match=r"another build.*make a new database"):
+        await migrate(urls, ids, "1.0")
+
+
 async def test_somebody_elses_database_is_refused_and_left_alone(empty_urls: DatabaseUrls, ids: Ids) -> None:
     await owner_runs(empty_urls, "CREATE TABLE precious (id int)")
     with pytest.raises(WrongVersion, match="not Tidemill's"):

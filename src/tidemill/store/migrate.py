@@ -57,17 +57,17 @@ def known() -> tuple[Migration, ...]:
 
 def plan(carried: Sequence[Migration], applied: Mapping[int, str]) -> Sequence[Migration]:
     """The migrations still to be applied, from the numbers and hashes of the applied ones."""
+    changed = [step.number for step in carried if applied.get(step.number, step.sha256) != step.sha256]
+    if changed:
+        raise WrongVersion(
+            f"Migration {changed[0]} in this database is not the one this program carries: "
+            "it was made by another build of Tidemill; use that build, or make a new database."
+        )
     latest = carried[-1].number
     if newest := max((number for number in applied if number > latest), default=None):
         raise WrongVersion(
             f"This database is at schema {newest}, and this program knows only up to {latest}: "
             "upgrade Tidemill to the version that wrote it, or restore a backup of this version."
-        )
-    changed = [step.number for step in carried if applied.get(step.number, step.sha256) != step.sha256]
-    if changed:
-        raise WrongVersion(
-            f"Migration {changed[0]} in this database is not the one this program carries: "
-            "it was made by another build of Tidemill; use that build, or restore a backup."
         )
     return [step for step in carried if step.number not in applied]
 
