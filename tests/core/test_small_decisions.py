@@ -91,4 +91,4 @@ def test_keeping_backups_is_stable_and_never_loses_the_newest(hours: set[int], d
     ],
 )
 def test_names_in_queries_become_numbers(text: str, sql: str, names: list[str]) -> None:
-    assert compile_names(text) == (sql, names)
+    assert compile_names(text)[:2] == (sql, names)

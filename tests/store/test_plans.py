@@ -17,7 +17,6 @@ from tidemill.core.settlement.rewards import RewardPlan
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database, connect
 from tidemill.store.jobs import job_closures, leases, outcomes, tasks
-from tidemill.store.jobs.tasks import find_by_key
 from tidemill.store.query import Connection, Query
 
 COMING_AND_GOING = ("lease", "task_queue")
@@ -44,7 +43,7 @@ async def test_rows_are_found_by_their_keys_also_by_a_plan_that_was_made_while_t
     finally:
         await owner.close()
     async with database.transaction() as transaction:
-        await find_by_key(transaction)
+        await transaction.find_by_key()
         scans = list(_scans(await _kept_plan(transaction, Query(name))))
     assert scans
     assert not [scan for scan in scans if "Index Cond" not in scan]
@@ -70,7 +69,7 @@ async def test_whoever_looks_rows_up_has_them_found_by_their_keys(
         assert await transaction.fetchval("SHOW enable_seqscan") == "off"
 
 
-async def _kept_plan(transaction: Connection, query: Query) -> Mapping[str, Any]:
+async def _kept_plan(transaction: Connection, query: Query[Any]) -> Mapping[str, Any]:
     """The plan that serves for any values."""
     await transaction.execute("SET LOCAL plan_cache_mode = force_generic_plan")
     await transaction.execute(f"PREPARE kept AS {query.sql}")

@@ -139,10 +139,15 @@ def _queries() -> Iterator[tuple[str, str]]:
     for module in modules():
         names = {id(use.node) for use in module.uses if use.name == "tidemill.store.query.Query"}
         for node in ast.walk(module.tree):
-            if isinstance(node, ast.Call) and id(node.func) in names:
+            if isinstance(node, ast.Call) and (id(node.func) in names or _is_local_query(module, node.func)):
                 name = node.args[0]
                 assert isinstance(name, ast.Constant), f"{module.at(node)}: write the query's name as a plain string"
                 yield module.at(node), str(name.value)
+
+
+def _is_local_query(module: Module, function: ast.expr) -> bool:
+    """Whether the module that defines `Query` makes one itself."""
+    return module.place == "store/query.py" and isinstance(function, ast.Name) and function.id == "Query"
 
 
 def _code(sql: str, *, keep_strings: bool = False) -> str:

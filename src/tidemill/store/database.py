@@ -99,7 +99,7 @@ class Database:
     async def transaction(self) -> AsyncIterator[Connection]:
         """A connection inside one transaction: everything in it happens, or nothing does."""
         async with self.connection() as connection:
-            connection.take_appended()
+            connection.mark_begun()
             async with connection.transaction():
                 yield connection
             if (accounts := connection.take_appended()) is not None:

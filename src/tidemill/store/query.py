@@ -1,40 +1,65 @@
-"""Queries: one `.sql` file each, with `:names` for parameters. Read and compiled once, at import.
+"""Queries: one `.sql` file each, with `:names` for parameters and a declared type for its rows.
 
-A query knows nothing of transactions: the caller passes the connection it runs on.
+A query is read and compiled once, at import. It knows nothing of transactions: the caller passes the connection it runs
+on. What is specific to PostgreSQL stays here:
+
+- A row becomes the declared type: a named tuple or dataclass whose fields are the columns in their order, or one plain
+  value. `tests/store/test_queries.py` compares every declaration with what PostgreSQL answers.
+- A parameter that the text casts by `::text::uuid[]` is a long column: it is sent as an array literal, because the
+  driver's own arrays take eight times as long. The caller passes a sequence.
+- `by_key` says that the query looks few rows of large tables up by their keys, whatever the planner believes.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import is_dataclass
+from enum import Enum
+from functools import cached_property
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, TypeAlias
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, cast, get_args, get_type_hints, overload
 from uuid import UUID
 
 import asyncpg
+
+from tidemill.store.arrays import bigint_array, text_array, uuid_array
 
 if TYPE_CHECKING:
     PlainConnection: TypeAlias = asyncpg.Connection[asyncpg.Record]
 else:
     PlainConnection = asyncpg.Connection
 
+Row = TypeVar("Row")
+
 _TOKEN = re.compile(
     r"""--[^\n]*          # a comment, left out
       | '(?:[^']|'')*'  # a string
+      | :(?P<name>[a-z][a-z0-9_]*)(?P<column>::text::[a-z]+\[\])?
       | ::              # a cast
-      | :(?P<name>[a-z][a-z0-9_]*)
     """,
     re.VERBOSE,
 )
 
+_LITERALS: Mapping[str, Callable[[Sequence[Any]], str]] = {
+    "::text::uuid[]": uuid_array,
+    "::text::bigint[]": bigint_array,
+    "::text::integer[]": bigint_array,
+    "::text::smallint[]": bigint_array,
+    "::text::text[]": text_array,
+    "::text::jsonb[]": text_array,
+}
+
 
 class Connection(PlainConnection):
-    """A connection that remembers which accounts its appended events concern, so that they can be told after the
-    commit.
+    """A connection that remembers what its current transaction has done.
 
-    Nothing that we do outlives its transaction, so a connection is reset only after a failure: that saves a round trip
-    each time one is used.
+    It knows which accounts the appended events concern, so that they can be told after the commit. Nothing that we do
+    outlives its transaction, so a connection is reset only after a failure: that saves a round trip each time one is
+    used.
     """
 
     _appended: list[UUID] | None = None
+    _finds_by_key = False
     _failed = False
 
     def itself(self) -> "Connection":
@@ -49,6 +74,10 @@ class Connection(PlainConnection):
         failed, self._failed = self._failed, False
         return str(super().get_reset_query()) if failed else ""
 
+    def mark_begun(self) -> None:
+        """A new transaction begins."""
+        self._appended, self._finds_by_key = None, False
+
     def mark_appended(self, accounts: Iterable[UUID]) -> None:
         self._appended = [*(self._appended or ()), *accounts]
 
@@ -57,40 +86,112 @@ class Connection(PlainConnection):
         appended, self._appended = self._appended, None
         return appended
 
+    async def find_by_key(self) -> None:
+        """Find rows by their keys until the transaction ends: its cost must not grow with the tables."""
+        if not self._finds_by_key:
+            assert self.is_in_transaction(), "how rows are found is changed for one transaction only"
+            await _BY_KEY.run(self)
+            self._finds_by_key = True
 
-class Query:
+
+class Query(Generic[Row]):
     """One statement. `Query("jobs/task/make")` is `jobs/queries/task/make.sql`; without an area, the store's own."""
 
-    def __init__(self, name: str) -> None:
+    declared: Final[list["Query[Any]"]] = []
+    """Every query of the program, for the test that holds its declaration against the database."""
+
+    @overload
+    def __init__(self: "Query[Any]", name: str, *, by_key: bool = False) -> None: ...
+
+    @overload
+    def __init__(self, name: str, row: type[Row], *, by_key: bool = False) -> None: ...
+
+    def __init__(self, name: str, row: type[Row] | None = None, *, by_key: bool = False) -> None:
+        self.name, self.row_type, self.by_key = name, row, by_key
         *area, thing, verb = name.split("/")
         text = files("tidemill.store").joinpath(*area, "queries", thing, f"{verb}.sql").read_text(encoding="utf-8")
-        self.sql, self.names = compile_names(text)
+        self.sql, self.names, self._literals = compile_names(text)
         self._wanted = frozenset(self.names)
+        self.declared.append(self)
 
-    async def rows(self, connection: Connection, **values: Any) -> list[asyncpg.Record]:
-        return await connection.fetch(self.sql, *self._ordered(values))
+    async def rows(self, connection: Connection, **values: Any) -> list[Row]:
+        arguments = await self._arguments(connection, values)
+        make = self._make
+        return [make(record) for record in await connection.fetch(self.sql, *arguments)]
 
-    async def row(self, connection: Connection, **values: Any) -> asyncpg.Record | None:
-        return await connection.fetchrow(self.sql, *self._ordered(values))
+    async def row(self, connection: Connection, **values: Any) -> Row | None:
+        """The first row, if there is one."""
+        record = await connection.fetchrow(self.sql, *await self._arguments(connection, values))
+        return None if record is None else self._make(record)
+
+    async def only(self, connection: Connection, **values: Any) -> Row:
+        """The row of a query that always has one."""
+        row = await self.row(connection, **values)
+        assert row is not None, f"{self.name} answers with a row"
+        return row
 
     async def run(self, connection: Connection, **values: Any) -> None:
-        await connection.execute(self.sql, *self._ordered(values))
+        await connection.execute(self.sql, *await self._arguments(connection, values))
 
-    def _ordered(self, values: dict[str, Any]) -> list[Any]:
-        assert values.keys() == self._wanted, f"expected {self.names}, got {sorted(values)}"
+    async def _arguments(self, connection: Connection, values: dict[str, Any]) -> list[Any]:
+        """The values in the order of the text. A long column may be a literal already."""
+        if self.by_key:
+            await connection.find_by_key()
+        assert values.keys() == self._wanted, f"{self.name} expects {self.names}, got {sorted(values)}"
+        for name, literal in self._literals.items():
+            if not isinstance(values[name], str):
+                values[name] = literal(values[name])
         return [values[name] for name in self.names]
 
+    @cached_property
+    def _make(self) -> Callable[[Any], Row]:
+        return (lambda record: cast(Row, record)) if self.row_type is None else row_maker(self.row_type)
 
-def compile_names(text: str) -> tuple[str, list[str]]:
-    """Turn `:name` into `$1`, `$2`, … and return the name of each number. Comments are dropped."""
+
+def row_maker(row_type: type[Row]) -> Callable[[Any], Row]:
+    """What makes a value of the type from the columns of a record, in their order. Words become members of enums."""
+    if not is_dataclass(row_type) and not hasattr(row_type, "_fields"):
+        word = _enum_of(row_type) or (lambda value: value)
+        return lambda record: cast(Row, word(record[0]))
+    hints = list(get_type_hints(row_type).values())
+    enums = [(position, enum) for position, hint in enumerate(hints) if (enum := _enum_of(hint))]
+    if not enums:
+        return getattr(row_type, "_make", None) or (lambda record: row_type(*record))
+
+    def make(record: asyncpg.Record) -> Row:
+        values = list(record)
+        for position, enum in enums:
+            if values[position] is not None:
+                values[position] = enum(values[position])
+        return row_type(*values)
+
+    return make
+
+
+def _enum_of(hint: Any) -> type[Enum] | None:
+    """The enum that a field holds, perhaps optionally."""
+    members = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    enums = [member for member in members if isinstance(member, type) and issubclass(member, Enum)]
+    return enums[0] if enums else None
+
+
+def compile_names(text: str) -> tuple[str, list[str], dict[str, Callable[[Sequence[Any]], str]]]:
+    """Turn `:name` into `$1`, `$2`, …, and return the name of each number, and how long columns are written. Comments
+    are dropped."""
     names: list[str] = []
+    literals: dict[str, Callable[[Sequence[Any]], str]] = {}
 
     def number(match: re.Match[str]) -> str:
-        name = match["name"]
+        name, column = match["name"], match["column"] or ""
         if name is None:
             return "" if match[0].startswith("--") else match[0]
         if name not in names:
             names.append(name)
-        return f"${names.index(name) + 1}"
+        if column:
+            literals[name] = _LITERALS[column]
+        return f"${names.index(name) + 1}{column}"
 
-    return _TOKEN.sub(number, text).strip(), names
+    return _TOKEN.sub(number, text).strip(), names, literals
+
+
+_BY_KEY = Query("plans/by_key")

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from uuid import UUID
 
 from tidemill.core.refusals import Refusal
@@ -110,7 +111,7 @@ class LedgerAccount:
         )
         assert rules.named == bool(self.name), f"{self.kind} accounts {'have' if rules.named else 'have no'} name"
 
-    @property
+    @cached_property
     def id(self) -> UUID:
         """UUIDv8 (RFC 9562): the first bits of a hash of what the account is."""
         text = "\x1f".join((self.kind, str(self.owner_id or ""), self.name, self.currency))

@@ -20,7 +20,6 @@ from tidemill.core.settlement.rewards import RewardPlan
 from tidemill.store.jobs import jobs, leases, outcomes
 from tidemill.store.jobs.outcomes import AttemptHappening, BatchOutcome, LeaseChange
 from tidemill.store.jobs.task_ends import TaskEnd
-from tidemill.store.jobs.tasks import find_by_key
 from tidemill.store.query import Connection, Query
 
 _CLOSE = Query("jobs/job/close")
@@ -46,7 +45,7 @@ async def sweep(transaction: Connection, limit: int, plan: RewardPlan, ids: Ids,
     """End what closing jobs have left open, and have their nodes told to stop."""
     changes = [_called_off(row) for row in await _LEASES.rows(transaction, limit=limit)]
     waiting = await _TASKS.rows(transaction, limit=limit)
-    await find_by_key(transaction)
+    await transaction.find_by_key()
     ends = [TaskEnd(row["task_id"], row["job_id"], TaskState.CANCELLED) for row in waiting]
     ends += [TaskEnd(change.lease["task_id"], change.lease["job_id"], change.step.task.state) for change in changes]
     await leases.call_off(transaction, [change.happening for change in changes], _WANTED_NO_MORE, now)

@@ -11,16 +11,15 @@ from tidemill.core.clock import Instant
 from tidemill.core.jobs.attempt import Happening
 from tidemill.store.arrays import bigint_array, uuid_array
 from tidemill.store.jobs.outcomes import AttemptHappening
-from tidemill.store.jobs.tasks import find_by_key
 from tidemill.store.query import Connection, Query
 
 _OVERDUE = Query("jobs/lease/overdue")
 _LOST = Query("jobs/lease/lost")
 _BEHIND = Query("jobs/lease/behind")
-_OF_NODES = Query("jobs/lease/of_nodes")
-_ASSIGNMENTS = Query("jobs/lease/assignments")
+_OF_NODES = Query("jobs/lease/of_nodes", by_key=True)
+_ASSIGNMENTS = Query("jobs/lease/assignments", by_key=True)
 _AT_WORK = Query("jobs/lease/at_work")
-_RESERVED = Query("jobs/lease/reserved")
+_RESERVED = Query("jobs/lease/reserved", by_key=True)
 _CALL_OFF = Query("jobs/lease/call_off")
 _CALLED_OFF = Query("jobs/lease/called_off")
 _FORGET = Query("jobs/lease/forget")
@@ -74,13 +73,11 @@ async def placed_behind(connection: Connection, after: int, limit: int) -> list[
 
 async def of_nodes(transaction: Connection, node_ids: Sequence[UUID]) -> list[AttemptNumber]:
     """All attempts that these nodes have and have not delivered."""
-    await find_by_key(transaction)
     return [AttemptNumber(*row) for row in await _OF_NODES.rows(transaction, node_ids=uuid_array(node_ids))]
 
 
 async def assignments(transaction: Connection, attempt_ids: Sequence[UUID]) -> list[AttemptAssignment]:
     """The assignments of these attempts that are still valid, in the order of placing."""
-    await find_by_key(transaction)
     return [
         AttemptAssignment(*row) for row in await _ASSIGNMENTS.rows(transaction, attempt_ids=uuid_array(attempt_ids))
     ]
@@ -96,7 +93,6 @@ async def at_work(connection: Connection) -> set[bytes]:
 
 async def reserved(transaction: Connection, attempt_ids: Sequence[bytes]) -> list[tuple[UUID, UUID, bytes, UUID]]:
     """For each undelivered attempt: its id, its node, its work and its account."""
-    await find_by_key(transaction)
     rows = await _RESERVED.rows(
         transaction, attempt_ids="{" + ",".join([attempt_id.hex() for attempt_id in attempt_ids]) + "}"
     )

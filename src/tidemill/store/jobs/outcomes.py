@@ -29,14 +29,13 @@ from tidemill.store.arrays import bigint_array, text_array, uuid_array
 from tidemill.store.events import events
 from tidemill.store.jobs import task_ends
 from tidemill.store.jobs.task_ends import JobEnd, TaskEnd
-from tidemill.store.jobs.tasks import find_by_key
 from tidemill.store.query import Connection, Query
 from tidemill.store.settlement import rewards
 from tidemill.store.settlement.rewards import PassedAttempt
 
-_LOCK = Query("jobs/lease/lock")
-_CHANGE = Query("jobs/lease/change")
-_END_LEASES = Query("jobs/lease/end")
+_LOCK = Query("jobs/lease/lock", by_key=True)
+_CHANGE = Query("jobs/lease/change", by_key=True)
+_END_LEASES = Query("jobs/lease/end", by_key=True)
 _REQUEUE = Query("jobs/task/requeue")
 _COUNT_VERIFIED = Query("jobs/owner_record/count")
 
@@ -110,7 +109,6 @@ async def apply(
 
 async def lock(transaction: Connection, attempts: Iterable[tuple[UUID, UUID]]) -> Leases:
     """Lock the leases of attempts until the transaction ends. A lease that the named node does not hold is left out."""
-    await find_by_key(transaction)
     pairs = list(attempts)
     rows = await _LOCK.rows(
         transaction,

@@ -6,10 +6,9 @@ from uuid import UUID
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
 from tidemill.core.jobs.attempt_reports import OutputReport
-from tidemill.store.jobs.tasks import find_by_key
 from tidemill.store.query import Connection, Query
 
-_PRINT = Query("jobs/lease/print")
+_PRINT = Query("jobs/lease/print", by_key=True)
 
 LINES_MAX = 10_000
 PIECE_MAX = 65_536
@@ -23,7 +22,6 @@ async def keep(transaction: Connection, printed: Sequence[tuple[UUID, OutputRepo
         if report.first < LINES_MAX and (text := _text(report.lines))
     ]
     if pieces:
-        await find_by_key(transaction)
         await _PRINT.run(
             transaction,
             ids=[ids.new(now) for _ in pieces],

@@ -13,11 +13,10 @@ from tidemill.core.trust.checks.choice import THE_POOL
 from tidemill.store.arrays import bigint_array, uuid_array
 from tidemill.store.query import Connection, Query
 
-_BY_KEY = Query("jobs/plans/by_key")
 _FRONT = Query("jobs/task/front")
 _MAKE = Query("jobs/task/make")
-_WAITING = Query("jobs/task/waiting")
-_PLACE = Query("jobs/task/place")
+_WAITING = Query("jobs/task/waiting", by_key=True)
+_PLACE = Query("jobs/task/place", by_key=True)
 
 _KEY_BYTES = 20
 
@@ -68,13 +67,6 @@ class NewLease(NamedTuple):
     deadline_at: Instant
 
 
-async def find_by_key(transaction: Connection) -> None:
-    """Look rows up by key in this transaction, which changes few rows of large tables: its cost must not grow with
-    them."""
-    assert transaction.is_in_transaction(), "how rows are found is changed for one transaction only"
-    await _BY_KEY.row(transaction)
-
-
 async def make(
     transaction: Connection, job_id: UUID, account_id: UUID, tasks: Sequence[NewTask], *, rank: int, now: Instant
 ) -> None:
@@ -102,7 +94,6 @@ async def front(connection: Connection, limit: int) -> list[bytes]:
 
 async def waiting(transaction: Connection, keys: Sequence[bytes]) -> list[QueueRow]:
     """The tasks of these keys that still wait, in no order."""
-    await find_by_key(transaction)
     rows = await _WAITING.rows(
         transaction,
         ranks=bigint_array([int.from_bytes(key[:2], "big") for key in keys]),
@@ -114,7 +105,6 @@ async def waiting(transaction: Connection, keys: Sequence[bytes]) -> list[QueueR
 async def place(transaction: Connection, leases: Sequence[NewLease], now: Instant) -> Mapping[UUID, int]:
     """Give tasks to nodes. Returns the new attempts and their numbers; for the others, somebody else was quicker, or
     the node is gone."""
-    await find_by_key(transaction)
     rows = await _PLACE.rows(
         transaction,
         now=now,

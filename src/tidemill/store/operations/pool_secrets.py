@@ -6,6 +6,7 @@ database stores both sealed.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
@@ -18,8 +19,8 @@ from tidemill.store.query import Connection, Query
 
 @dataclass(frozen=True)
 class _Secret:
-    find: Query
-    make: Query
+    find: Query[Any]
+    make: Query[Any]
     column: SealedColumn
     length_bytes: int
 

@@ -16,11 +16,10 @@ from tidemill.store.database import Database
 from tidemill.store.jobs import task_ends
 from tidemill.store.jobs.late_results import RANKS
 from tidemill.store.jobs.task_ends import TaskEnd
-from tidemill.store.jobs.tasks import find_by_key
 from tidemill.store.query import Connection, Query
 
 _BEGIN = Query("trust/audit/begin")
-_GIVE_UP = Query("trust/audit/give_up")
+_GIVE_UP = Query("trust/audit/give_up", by_key=True)
 _JUDGED = Query("trust/audit/judged")
 _EARLIER = Query("trust/audit/earlier")
 
@@ -61,7 +60,6 @@ async def begin(
 async def give_up(database: Database, before: Instant, limit: int, now: Instant) -> int:
     """End audits that have waited since before an instant, and that no node has. Returns how many."""
     async with database.transaction() as transaction:
-        await find_by_key(transaction)
         rows = await _GIVE_UP.rows(transaction, ranks=list(RANKS), before=before, limit=limit)
         ends = [TaskEnd(row["task_id"], row["job_id"], TaskState.CANCELLED) for row in rows]
         await task_ends.write(transaction, ends, now)

@@ -20,11 +20,10 @@ from tidemill.store.database import Database
 from tidemill.store.events import events
 from tidemill.store.jobs import outcomes
 from tidemill.store.jobs.outcomes import AttemptHappening, BatchOutcome, WorkTerms
-from tidemill.store.jobs.tasks import find_by_key
 from tidemill.store.query import Connection, Query
 from tidemill.store.trust import audits
 
-_JUDGE = Query("trust/lease/judge")
+_JUDGE = Query("trust/lease/judge", by_key=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,6 @@ async def take(
     `mine` includes results that this process has leased already.
     """
     async with database.transaction() as transaction:
-        await find_by_key(transaction)
         rows = await _JUDGE.rows(
             transaction, judge=judge, until=Instant(now + lease_us), limit=limit, now=now, mine=mine
         )
