@@ -44,6 +44,7 @@ from tidemill.core.jobs.kinds import matmul
 from tidemill.core.jobs.kinds.matmul import Element, Matmul
 from tidemill.core.jobs.kinds.needs import limits_of
 from tidemill.core.jobs.kinds.task_body import Task, task_bytes
+from tidemill.core.jobs.plans.job_changes import JobPlan, NewTask
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt, batch_bytes, sign_batch
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
 from tidemill.core.nodes.machine.abilities import NodeAbilities, abilities_bytes
@@ -53,8 +54,7 @@ from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, DatabaseLimits, connect
 from tidemill.store.embedded.attachment import attach
 from tidemill.store.jobs import jobs
-from tidemill.store.jobs.jobs import Draft, JobPlan
-from tidemill.store.jobs.tasks import NewTask
+from tidemill.store.jobs.jobs import Draft
 from tidemill.store.ledger import ledger
 from tidemill.wire.link import Instructed, Joined, LinkEvent
 from tidemill.wire.messages import Assignment, Facts, ReceiptsMessage

@@ -31,8 +31,8 @@ from tidemill.core.accounts.roles import Role
 from tidemill.core.events.log import KINDS, Event
 from tidemill.core.faults import Fault
 from tidemill.core.jobs.attempt import ATTEMPTS, AttemptState, Happening
-from tidemill.core.jobs.job import JOBS, ClosingReason, EndCounts, JobLife, JobState, count_ends
-from tidemill.core.jobs.task import Attempt, RetryLimits, TaskLife, TaskState, cancel, verify
+from tidemill.core.jobs.job import JOBS, ClosingReason, EndCounts, JobLife, JobState, after_count
+from tidemill.core.jobs.task import Attempt, RetryLimits, TaskLife, TaskState, cancel
 from tidemill.core.jobs.task import step as task_step
 from tidemill.core.nodes.life import LIVES
 from tidemill.wire.link_phases import LINKS
@@ -193,9 +193,8 @@ def _job_changes() -> list[Change]:
     changes = _changes(JOBS)
     for closing in (None, *ClosingReason):
         for state in (JobState.QUEUED, JobState.RUNNING):
-            job = JobLife(state, tasks=2, closing=closing)
             for ends in (EndCounts(completed=2), EndCounts(completed=1, failed=1)):
-                end = count_ends(job, ends).job.state
+                end = after_count(JobLife(state, 2, ends, closing)).state
                 why = (
                     "all tasks completed" if end is JobState.COMPLETED else f"last task ended, {closing or 'a failure'}"
                 )
@@ -215,10 +214,10 @@ def _task_changes() -> list[Change]:
                     for limits in (RetryLimits(), RetryLimits(failures_max=1, tries_max=1))
                     if (done := task_step(task, Attempt(holder, attempt), happening, limits))
                 )
-        if verified := verify(task):
-            changes.append((state.value, "verification begins", verified.state.value))
+        if state is TaskState.PROOF_SUBMITTED:  # the next transaction finds its lease as one that is being judged
+            changes.append((state.value, "verification begins", TaskState.VERIFYING.value))
         if cancelled := cancel(task):
-            changes.append((state.value, "cancelled", cancelled[0].state.value))
+            changes.append((state.value, "cancelled", cancelled.state.value))
     return [change for change in dict.fromkeys(changes) if change[0] != change[2]]
 
 

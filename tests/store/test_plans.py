@@ -5,18 +5,14 @@ made while they were empty must not read all of them for each row of a batch whe
 """
 
 import json
-import secrets
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
-from tidemill.core.clock import Instant
-from tidemill.core.ids import Ids
-from tidemill.core.settlement.rewards import RewardPlan
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database, connect
-from tidemill.store.jobs import job_closures, leases, outcomes, tasks
+from tidemill.store.jobs import leases
 from tidemill.store.query import Connection, Query
 
 COMING_AND_GOING = ("lease", "task_queue")
@@ -49,23 +45,20 @@ async def test_rows_are_found_by_their_keys_also_by_a_plan_that_was_made_while_t
     assert not [scan for scan in scans if "Index Cond" not in scan]
 
 
-LOOK_UPS: Sequence[Callable[[Connection], Awaitable[object]]] = (
-    lambda transaction: job_closures.sweep(transaction, 10, RewardPlan(), Ids(secrets.randbits), Instant(0)),
-    lambda transaction: leases.of_nodes(transaction, []),
-    lambda transaction: leases.assignments(transaction, []),
-    lambda transaction: leases.reserved(transaction, []),
-    lambda transaction: outcomes.lock(transaction, []),
-    lambda transaction: tasks.place(transaction, [], Instant(0)),
-    lambda transaction: tasks.waiting(transaction, []),
-)
+@pytest.mark.parametrize("name", BATCHES)
+def test_queries_of_batches_look_their_rows_up_by_key(name: str) -> None:
+    [query] = [query for query in Query.declared if query.name == name and query.by_key]
+    assert query.row_type is not None or "RETURNING" not in query.sql
 
 
-@pytest.mark.parametrize("look_up", LOOK_UPS)
-async def test_whoever_looks_rows_up_has_them_found_by_their_keys(
-    look_up: Callable[[Connection], Awaitable[object]], database: Database
-) -> None:
+async def test_a_query_that_looks_up_by_key_does_so_until_its_transaction_ends(database: Database) -> None:
     async with database.transaction() as transaction:
-        await look_up(transaction)
+        assert await transaction.fetchval("SHOW enable_seqscan") == "on"
+        await leases.of_nodes(transaction, [])
+        assert await transaction.fetchval("SHOW enable_seqscan") == "off"
+    async with database.transaction() as transaction:
+        assert await transaction.fetchval("SHOW enable_seqscan") == "on"
+        await leases.of_nodes(transaction, [])
         assert await transaction.fetchval("SHOW enable_seqscan") == "off"
 
 

@@ -7,7 +7,7 @@ from dataclasses import is_dataclass
 from decimal import Decimal
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 import tidemill.store
@@ -43,7 +43,7 @@ def declared_fields(row_type: Any) -> list[tuple[str, Any]]:
 
 def fits(hint: Any, column_type: str) -> bool:
     """Whether a value of this column may stand in a field with this annotation."""
-    if isinstance(hint, UnionType):
+    if get_origin(hint) in (Union, UnionType):
         return any(fits(member, column_type) for member in get_args(hint) if member is not NoneType)
     if hint is Any:
         return True

@@ -17,7 +17,20 @@ from enum import Enum
 from functools import cached_property
 from importlib.resources import files
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, cast, get_args, get_type_hints, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 from uuid import UUID
 
 import asyncpg
@@ -170,7 +183,7 @@ def row_maker(row_type: type[Row]) -> Callable[[Any], Row]:
 
 def _enum_of(hint: Any) -> type[Enum] | None:
     """The enum that a field holds, perhaps optionally."""
-    members = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     enums = [member for member in members if isinstance(member, type) and issubclass(member, Enum)]
     return enums[0] if enums else None
 

@@ -173,14 +173,16 @@ def test_a_budget_below_the_upper_end_is_refused_and_can_be_raised(shop: Shop) -
     assert ann.post(f"/{job['id']}/extend", {"max_budget": "6"}).json()["code"] == "budget_held"
 
 
-def test_time_can_be_added_as_far_as_money_is_held(shop: Shop) -> None:
+def test_time_can_be_added_and_its_money_stays_held(shop: Shop) -> None:
     ann = shop.customer()
     job = ann.order(deadline="1h")
     assert ann.post(f"/{job['id']}/extend", {"hours": 1}).json()["code"] == "job_not_confirmed"
     before = ann.post(f"/{job['id']}/confirm").json()["deadline_at"]
     assert ann.post(f"/{job['id']}/extend", {}).json()["code"] == "nothing_to_extend"
     assert ann.post(f"/{job['id']}/extend", {"hours": 2}).json()["deadline_at"] > before
-    assert ann.post(f"/{job['id']}/extend", {"hours": 24 * 40}).json()["code"] == "deadline_too_far"
+    assert ann.post(f"/{job['id']}/extend", {"hours": 24 * 89.9}).json()["code"] == "deadline_too_far"
+    held = ann.get(f"/{job['id']}").json()["held"]
+    assert ann.post(f"/{job['id']}/extend", {"hours": 24 * 40}).json()["held"] == held
     assert ann.post(f"/{job['id']}/extend", {"hours": -1}).status_code == 422
     ann.post(f"/{job['id']}/cancel")
     assert ann.post(f"/{job['id']}/extend", {"hours": 1}).json()["code"] == "job_over"

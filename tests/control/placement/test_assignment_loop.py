@@ -10,13 +10,13 @@ import pytest
 
 from tests.worlds.agents.link_ends import Agent, MemoryRegistry, served, soon
 from tests.worlds.databases.dispatch_world import Node, World, make_world
+from tidemill.control.jobs.attempt_reports import work_terms
 from tidemill.control.placement.assignment_loop import AssignmentLoop
-from tidemill.core.jobs.attempt import Happening
+from tidemill.core.jobs.plans.work_plan import CallOff, WorkPlan
 from tidemill.link.held.server import Links
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database, connect
-from tidemill.store.jobs import leases
-from tidemill.store.jobs.outcomes import AttemptHappening
+from tidemill.store.jobs import work_plans
 from tidemill.wire.link import Instructed
 from tidemill.wire.messages import Assignment, Cancel
 
@@ -110,9 +110,9 @@ async def test_what_a_node_is_to_stop_is_not_lost_when_offers_cannot_be_read(wor
         loop = assignment_loop(world, pool.links)
         await loop.tick(world.now)
         [stopped] = await placed_on(world, node, 1)
-        said = AttemptHappening(stopped, 1, node.id, (Happening.CALLED_OFF,))
+        plan = WorkPlan(called_off=[CallOff(stopped, node.id, 1, "Nobody wants it.")])
         async with world.parts.loop_database.transaction() as transaction:
-            await leases.call_off(transaction, [said], "Nobody wants it.", world.now)
+            await work_plans.write(transaction, plan, work_terms(world.parts.settings), world.parts.ids, world.now)
         await owner.execute("ALTER TABLE task RENAME TO away")
         with pytest.raises(asyncpg.UndefinedTableError):
             await loop.tick(world.now)

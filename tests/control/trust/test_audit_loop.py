@@ -26,7 +26,7 @@ from tidemill.core.jobs.sandboxes import MIB, RunLimits
 from tidemill.core.ledger import AccountKind, LedgerAccount
 from tidemill.core.settings.sections.artefacts import ArtefactsSettings
 from tidemill.store.database import Database
-from tidemill.store.jobs import job_closures, job_views
+from tidemill.store.jobs import job_views, jobs
 from tidemill.store.jobs.job_views import AttemptUse, TaskResult
 from tidemill.store.jobs.leases import AttemptAssignment
 from tidemill.store.query import Query
@@ -266,7 +266,7 @@ async def test_a_job_that_is_called_off_pays_what_was_delivered_once_it_is_check
     await world.node(house=True)
     await loop.tick(world.now)
     async with world.parts.loop_database.transaction() as transaction:
-        assert await job_closures.close(transaction, job_id, JobHappening.CALLED_OFF) is None
+        assert await jobs.close(transaction, job_id, JobHappening.CALLED_OFF) is None
     await ReapingLoop(world.parts, world.receiving).tick(world.now)
     [again] = await world.place()
     await ReapingLoop(world.parts, world.receiving).tick(world.now)

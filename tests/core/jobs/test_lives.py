@@ -11,8 +11,8 @@ from tidemill.core.jobs import attempt as attempts
 from tidemill.core.jobs import job as jobs
 from tidemill.core.jobs import task as tasks
 from tidemill.core.jobs.attempt import AT_WORK, OVER, AttemptState, Happening
-from tidemill.core.jobs.job import ClosingReason, EndCounts, JobEffect, JobHappening, JobLife, JobState
-from tidemill.core.jobs.task import Attempt, Blame, Crash, RetryLimits, TaskEffect, TaskLife, TaskState
+from tidemill.core.jobs.job import ClosingReason, EndCounts, JobHappening, JobLife, JobState
+from tidemill.core.jobs.task import Attempt, Blame, Crash, RetryLimits, TaskLife, TaskState
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)
 PATIENCE = RetryLimits(failures_max=3, tries_max=6)
@@ -79,10 +79,10 @@ def test_what_was_delivered_twice_is_not_judged_for_that() -> None:
     assert tasks.steps(held(TaskState.VERIFYING), Attempt(FIRST, AttemptState.SUBMITTED), said, PATIENCE) is None
 
 
-def test_a_task_is_given_up_and_its_money_given_back_after_three_failures() -> None:
+def test_a_task_is_given_up_after_three_failures() -> None:
     step = tasks.step(held(failures=2), Attempt(FIRST, AttemptState.RUNNING), Happening.CRASHED, PATIENCE)
     assert step is not None
-    assert (step.task.state, step.effects) == (TaskState.FAILED, (TaskEffect.GIVE_BACK,))
+    assert step.task.state is TaskState.FAILED
 
 
 def test_a_task_that_every_node_loses_is_given_up_in_the_end() -> None:
@@ -96,7 +96,7 @@ def test_a_late_result_takes_the_task_back_from_the_attempt_that_has_it_now() ->
     step = tasks.step(task, Attempt(FIRST, AttemptState.LOST), Happening.DELIVERED, PATIENCE)
     assert step is not None
     assert (step.task.state, step.task.holder) == (TaskState.PROOF_SUBMITTED, FIRST)
-    assert (step.effects, step.called_off) == ((TaskEffect.CALL_OFF,), SECOND)
+    assert step.called_off == SECOND
 
 
 @pytest.mark.parametrize("state", [TaskState.PROOF_SUBMITTED, TaskState.VERIFYING, *sorted(tasks.ENDED)])
@@ -111,14 +111,13 @@ def test_a_cancelled_job_still_judges_and_pays_what_was_delivered() -> None:
     step = tasks.step(held(TaskState.VERIFYING), delivered, Happening.PASSED, PATIENCE, wanted=False)
     assert step is not None
     assert step.task.state is TaskState.COMPLETED
-    assert TaskEffect.PAY in step.effects
 
 
 def test_a_wrong_result_of_a_cancelled_job_is_not_tried_again() -> None:
     delivered = Attempt(FIRST, AttemptState.SUBMITTED)
     step = tasks.step(held(TaskState.VERIFYING), delivered, Happening.FAILED, PATIENCE, wanted=False)
     assert step is not None
-    assert (step.task.state, step.effects) == (TaskState.CANCELLED, (TaskEffect.GIVE_BACK,))
+    assert step.task.state is TaskState.CANCELLED
 
 
 class Played:
@@ -127,7 +126,7 @@ class Played:
     def __init__(self) -> None:
         self.task = TaskLife()
         self.attempts: dict[UUID, AttemptState] = {}
-        self.effects: list[TaskEffect] = []
+        self.ends: list[TaskState] = []
         self.wanted = True
 
     def place(self) -> None:
@@ -143,7 +142,7 @@ class Played:
         attempt = Attempt(attempt_id, self.attempts[attempt_id])
         if step := tasks.step(self.task, attempt, happening, PATIENCE, wanted=self.wanted):
             self.task, self.attempts[attempt_id] = step.task, step.attempt
-            self.effects += step.effects
+            self.note_end()
             if step.called_off:
                 self.call_off(step.called_off)
 
@@ -151,11 +150,14 @@ class Played:
         self.wanted = False
         holder = self.task.holder
         if cancelled := tasks.cancel(self.task):
-            self.task, effects = cancelled
-            self.effects += effects
-            if TaskEffect.CALL_OFF in effects:
-                assert holder
+            self.task = cancelled
+            self.note_end()
+            if holder:
                 self.call_off(holder)
+
+    def note_end(self) -> None:
+        if self.task.state in tasks.ENDED:
+            self.ends.append(self.task.state)
 
     def call_off(self, attempt_id: UUID) -> None:
         state = attempts.after(self.attempts[attempt_id], Happening.CALLED_OFF)
@@ -164,10 +166,8 @@ class Played:
 
     def check(self) -> None:
         at_work = [one for one, state in self.attempts.items() if state in AT_WORK]
-        settled = self.effects.count(TaskEffect.PAY) + self.effects.count(TaskEffect.GIVE_BACK)
-        assert settled == (self.task.state in tasks.ENDED), "a task is paid or given back once, when it ends"
+        assert self.ends == [self.task.state] * (self.task.state in tasks.ENDED), "a task ends once"
         assert len(at_work) <= 1, "at most one node works on a task"
-        assert (TaskEffect.PAY in self.effects) == (self.task.state is TaskState.COMPLETED)
         assert self.task.tries == len(self.attempts) <= PATIENCE.tries_max
         if self.task.state in (TaskState.ASSIGNED, TaskState.COMPUTING):
             assert at_work == [self.task.holder]
@@ -176,11 +176,11 @@ class Played:
 
 
 HAPPENINGS = st.sampled_from([one for one in Happening if one is not Happening.CALLED_OFF])
-MOVES = st.one_of(st.just("place"), st.just("cancel"), st.just("verify"), st.tuples(st.integers(1, 6), HAPPENINGS))
+MOVES = st.one_of(st.just("place"), st.just("cancel"), st.tuples(st.integers(1, 6), HAPPENINGS))
 
 
 @given(st.lists(MOVES, max_size=60))
-def test_no_order_of_happenings_pays_twice_or_leaves_something_reserved(moves: list[object]) -> None:
+def test_no_order_of_happenings_ends_a_task_twice_or_leaves_something_reserved(moves: list[object]) -> None:
     played = Played()
     for move in moves:
         match move:
@@ -188,19 +188,14 @@ def test_no_order_of_happenings_pays_twice_or_leaves_something_reserved(moves: l
                 played.place()
             case "cancel":
                 played.cancel()
-            case "verify":
-                played.task = tasks.verify(played.task) or played.task
             case (int(number), Happening() as happening):
                 played.happen(number, happening)
         played.check()
 
 
-def test_a_job_ends_when_its_last_task_does_and_gives_back_what_is_left() -> None:
-    job = JobLife(JobState.RUNNING, tasks=3)
-    first = jobs.count_ends(job, EndCounts(completed=2))
-    assert (first.job.state, first.effects) == (JobState.RUNNING, ())
-    last = jobs.count_ends(first.job, EndCounts(completed=1))
-    assert (last.job.state, last.effects) == (JobState.COMPLETED, (JobEffect.RELEASE,))
+def test_a_job_ends_when_its_last_task_does() -> None:
+    assert jobs.after_count(JobLife(JobState.RUNNING, 3, EndCounts(completed=2))).state is JobState.RUNNING
+    assert jobs.after_count(JobLife(JobState.RUNNING, 3, EndCounts(completed=3))).state is JobState.COMPLETED
 
 
 @pytest.mark.parametrize(
@@ -214,16 +209,14 @@ def test_a_job_ends_when_its_last_task_does_and_gives_back_what_is_left() -> Non
     ],
 )
 def test_how_a_job_ended_says_why(closing: ClosingReason | None, ends: EndCounts, state: JobState) -> None:
-    job = JobLife(JobState.RUNNING, tasks=3, closing=closing)
-    assert jobs.count_ends(job, ends).job.state is state
+    assert jobs.after_count(JobLife(JobState.RUNNING, 3, ends, closing)).state is state
 
 
 def test_a_job_is_confirmed_once() -> None:
     quoted = JobLife(JobState.QUOTED, tasks=1)
-    step = jobs.step(quoted, JobHappening.CONFIRMED)
-    assert step
-    assert step.effects == (JobEffect.HOLD, JobEffect.MAKE_TASKS)
-    assert jobs.step(step.job, JobHappening.CONFIRMED) is None
+    confirmed = jobs.step(quoted, JobHappening.CONFIRMED)
+    assert confirmed
+    assert jobs.step(confirmed, JobHappening.CONFIRMED) is None
 
 
 @pytest.mark.parametrize("happening", list(JobHappening))
@@ -233,8 +226,7 @@ def test_an_ended_job_stays_as_it_is(state: JobState, happening: JobHappening) -
 
 
 def test_a_job_is_called_off_once_and_cancels_its_tasks() -> None:
-    step = jobs.step(JobLife(JobState.QUEUED, tasks=2), JobHappening.CALLED_OFF)
-    assert step
-    assert step.effects == (JobEffect.CANCEL_TASKS,)
-    assert not step.job.wants_tasks
-    assert jobs.step(step.job, JobHappening.TIME_UP) is None
+    called_off = jobs.step(JobLife(JobState.QUEUED, tasks=2), JobHappening.CALLED_OFF)
+    assert called_off
+    assert not called_off.wants_tasks
+    assert jobs.step(called_off, JobHappening.TIME_UP) is None

@@ -11,7 +11,7 @@ from tidemill.cli.nodes.rule_words import wish, written
 from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.clock import Instant
 from tidemill.core.events.log import KINDS, Event
-from tidemill.core.jobs.task_events import ReceiptsRefused, TimesDoubted
+from tidemill.core.jobs.events import ReceiptsRefused, TimesDoubted
 from tidemill.core.nodes.challenge.events import NodeChallengeFailed, NodeChallengePassed
 from tidemill.core.nodes.challenge.figures import Figures
 from tidemill.core.nodes.events import (

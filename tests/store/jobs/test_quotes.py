@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
@@ -15,17 +15,17 @@ from tidemill.control.placement.placing_loop import selling_terms
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.jobs.job import JobState
 from tidemill.core.jobs.kinds.kind import TaskObjection
+from tidemill.core.jobs.plans.job_changes import JobExtension, JobPlan, NewTask
 from tidemill.core.jobs.quotes import Order, Quote, parse_order, quote, tasks_of
 from tidemill.core.jobs.quotes.quote import quote_json, rules_of
 from tidemill.core.jobs.quotes.tasks import divide
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.placement.supply import Supply
+from tidemill.core.refusals import Refusal
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.store.database import Database
-from tidemill.store.jobs import job_changes, job_closures, job_views, jobs
-from tidemill.store.jobs.job_changes import JobExtension
-from tidemill.store.jobs.jobs import Draft, JobPlan
-from tidemill.store.jobs.tasks import NewTask
+from tidemill.store.jobs import abandoned_work, job_views, jobs
+from tidemill.store.jobs.jobs import Draft
 from tidemill.store.placement import supply
 
 ASKED: dict[str, Any] = {
@@ -34,6 +34,14 @@ ASKED: dict[str, Any] = {
     "tasks": 3,
     "expected": [result_sha256(seed).hex() for seed in range(3)],
 }
+
+
+class Held(NamedTuple):
+    """The hold of a job."""
+
+    id: UUID
+    left_uc: int
+    expires_at: Instant
 
 
 @dataclass
@@ -78,16 +86,29 @@ class Shop:
         assert found
         return found
 
-    async def extend(self, job_id: UUID, more: JobExtension, owner: UUID | None = None) -> JobRefusal | None:
+    async def hold(self, job_id: UUID) -> Held:
+        async with self.world.parts.loop_database.connection() as connection:
+            row = await connection.fetchrow(
+                "SELECT h.id, h.amount_uc - h.captured_uc - h.released_uc AS left_uc, h.expires_at "
+                "FROM job AS j JOIN hold AS h ON h.id = j.hold_id WHERE j.id = $1",
+                job_id,
+            )
+        assert row
+        return Held(*row)
+
+    async def held_in_all_uc(self) -> int:
+        async with self.world.parts.loop_database.connection() as connection:
+            return await connection.fetchval("SELECT sum(amount_uc - captured_uc - released_uc)::bigint FROM hold") or 0
+
+    async def extend(self, job_id: UUID, more: JobExtension, owner: UUID | None = None) -> Refusal | None:
         async with self.world.parts.loop_database.transaction() as transaction:
-            return await job_changes.extend(transaction, job_id, owner, more, self.world.parts.ids, self.world.now)
+            return await jobs.extend(transaction, job_id, owner, more, self.world.parts.ids, self.world.now)
 
     async def call_off(self, job_id: UUID, owner: UUID | None = None) -> JobRefusal | None:
         parts, now = self.world.parts, self.world.now
         async with parts.loop_database.transaction() as transaction:
-            refusal = await job_changes.call_off(transaction, job_id, owner, parts.ids, now)
-        async with parts.loop_database.transaction() as transaction:
-            await job_closures.sweep(transaction, 1_000, work_terms(parts.settings).plan, parts.ids, now)
+            refusal = await jobs.call_off(transaction, job_id, owner, parts.ids, now)
+        await abandoned_work.sweep(parts.loop_database, 1_000, work_terms(parts.settings), parts.ids, now)
         return refusal
 
 
@@ -171,16 +192,24 @@ async def test_nobody_changes_a_job_that_is_not_theirs(shop: Shop) -> None:
         assert await job_views.listed(connection, stranger, None, None, 10) == []
 
 
-async def test_a_deadline_moves_only_as_far_as_money_is_held(shop: Shop) -> None:
+async def test_a_deadline_moves_and_the_money_is_held_for_longer_if_need_be(shop: Shop) -> None:
     job_id, _ = await shop.confirmed()
-    before = (await shop.job(job_id)).deadline_at
+    before, first = (await shop.job(job_id)).deadline_at, await shop.hold(job_id)
     assert before
-    assert await shop.extend(job_id, JobExtension(time_us=DAY, margin_us=7 * DAY)) is None
-    assert (await shop.job(job_id)).deadline_at == before + DAY
-    assert await shop.extend(job_id, JobExtension(time_us=25 * DAY, margin_us=7 * DAY)) is JobRefusal.DEADLINE_TOO_FAR
+    assert await shop.extend(job_id, JobExtension(time_us=DAY)) is None
+    assert await shop.hold(job_id) == first, "it is held for long enough"
+    assert await shop.extend(job_id, JobExtension(time_us=40 * DAY)) is None
+    assert (await shop.job(job_id)).deadline_at == before + 41 * DAY
+    longer = await shop.hold(job_id)
+    assert longer.id != first.id
+    assert (longer.left_uc, longer.expires_at) == (first.left_uc, before + 71 * DAY)
+    assert await shop.held_in_all_uc() == first.left_uc, "nothing is held twice"
+    assert await shop.extend(job_id, JobExtension(time_us=60 * DAY)) is JobRefusal.DEADLINE_TOO_FAR
     assert await shop.extend(job_id, JobExtension(budget_uc=10**9)) is JobRefusal.BUDGET_HELD
-    [event] = await told(shop.world.parts.loop_database, "job.extended")
-    assert event.body["deadline_at_us"] == before + DAY
+    events = await told(shop.world.parts.loop_database, "job.extended")
+    assert [event.body["deadline_at_us"] for event in events] == [before + DAY, before + 41 * DAY]
+    assert await shop.call_off(job_id) is None
+    assert await shop.held_in_all_uc() == 0, "the longer hold goes back as well"
 
 
 async def test_a_job_that_was_never_confirmed_is_called_off_at_once(shop: Shop) -> None:
@@ -198,11 +227,11 @@ async def test_an_account_has_so_many_unconfirmed_jobs_and_forgotten_ones_do_not
     parts, now, customer = shop.world.parts, shop.world.now, shop.world.customer
     forgotten, _, _ = await shop.quoted()
     async with parts.loop_database.transaction() as transaction:
-        assert await job_changes.room_for_another(transaction, customer, 1, now) is JobRefusal.TOO_MANY_UNCONFIRMED
-        assert await job_changes.room_for_another(transaction, customer, 2, now) is None
-        assert await job_changes.room_for_another(transaction, UUID(int=5), 1, now) is None
+        assert await jobs.room_for_another(transaction, customer, 1, now) is JobRefusal.TOO_MANY_UNCONFIRMED
+        assert await jobs.room_for_another(transaction, customer, 2, now) is None
+        assert await jobs.room_for_another(transaction, UUID(int=5), 1, now) is None
     async with parts.loop_database.transaction() as transaction:
-        assert await job_changes.room_for_another(transaction, customer, 1, Instant(now + 8 * DAY)) is None
+        assert await jobs.room_for_another(transaction, customer, 1, Instant(now + 8 * DAY)) is None
     assert (await shop.job(forgotten)).state is JobState.EXPIRED
 
 

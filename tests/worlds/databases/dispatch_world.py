@@ -24,6 +24,7 @@ from tidemill.core.jobs.kinds import matmul
 from tidemill.core.jobs.kinds.matmul import Element, Matmul
 from tidemill.core.jobs.kinds.needs import limits_of
 from tidemill.core.jobs.kinds.task_body import Task, task_bytes
+from tidemill.core.jobs.plans.job_changes import JobPlan, NewTask
 from tidemill.core.jobs.receipts import AttemptOutcome as Done
 from tidemill.core.jobs.receipts import Receipt, batch_bytes, sign_batch
 from tidemill.core.jobs.results import ReaderKey
@@ -35,9 +36,8 @@ from tidemill.core.signatures import Identity
 from tidemill.link.held.registry import LinkGeneration, ReportsAnswer, ReportsArrival
 from tidemill.store.database import Database
 from tidemill.store.jobs import jobs, leases
-from tidemill.store.jobs.jobs import Draft, JobPlan
+from tidemill.store.jobs.jobs import Draft
 from tidemill.store.jobs.leases import AttemptAssignment
-from tidemill.store.jobs.tasks import NewTask
 from tidemill.store.ledger import books, ledger
 from tidemill.store.nodes import nodes
 from tidemill.wire import messages

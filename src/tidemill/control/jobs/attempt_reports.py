@@ -20,16 +20,17 @@ from tidemill.core.jobs.attempt_reports import (
     ProgressReport,
     ReceiptsReport,
 )
+from tidemill.core.jobs.events import ReceiptsRefused
+from tidemill.core.jobs.plans.deliveries import SignedReceipts
+from tidemill.core.jobs.plans.happenings import AttemptHappening, WorkTerms
 from tidemill.core.jobs.receipts import ReceiptRefusal, read_batch
 from tidemill.core.jobs.task import RetryLimits
-from tidemill.core.jobs.task_events import ReceiptsRefused
 from tidemill.core.notices.mail.letters import one_line
 from tidemill.core.placement.supply import plan_of
 from tidemill.core.settings import Settings
 from tidemill.store.events import events
-from tidemill.store.jobs import deliveries, outcomes, task_output
-from tidemill.store.jobs.deliveries import SignedReceipts, Signer
-from tidemill.store.jobs.outcomes import AttemptHappening, WorkTerms
+from tidemill.store.jobs import deliveries, task_output, work_plans
+from tidemill.store.jobs.deliveries import Signer
 from tidemill.store.nodes.node_reports import ReceivedReports, ReportBatch
 from tidemill.store.query import Connection
 
@@ -69,8 +70,9 @@ class AttemptReportIntake:
             if isinstance(report, ReceiptsReport)
         ]
         signers = await self._signers_of({node_id for node_id, _ in sent})
+        now = self._parts.clock.now()
         return {
-            (node_id, batch): _open_batch(node_id, batch, signers[node_id])
+            (node_id, batch): _open_batch(self._parts.ids.new(now), batch, signers[node_id])
             for node_id, batch in sent
             if node_id in signers
         }
@@ -105,22 +107,27 @@ class AttemptReportIntake:
             await events.append(transaction, refused, self._parts.ids, now)
         if delivered or happenings:
             happenings = [self._with_acceptance(happening) for happening in happenings]
-            self._forget(delivered)
-            done = await deliveries.apply(transaction, delivered, happenings, self._terms, self._parts.ids, now)
-            self._parts.metrics.dispatch.ended(done.ended)
+            self._forget_delivered(delivered)
+            plan = await deliveries.apply(transaction, delivered, happenings, self._terms, self._parts.ids, now)
+            self._parts.metrics.dispatch.ended(plan.ended_counts)
 
     async def write_begun(self, now: Instant) -> int:
-        """Write attempts that were accepted or begun a while ago and have not ended. Answers how many."""
-        happenings = []
-        for node_id, begun in list(self._begun.items()):
-            due = [of for of, (since, _) in begun.items() if now - since >= WRITTEN_AFTER_US]
-            happenings += [AttemptHappening(of.attempt_id, of.lease, node_id, begun.pop(of)[1]) for of in due]
-            if not begun:
-                del self._begun[node_id]
-        last_by_attempt = {happening.attempt_id: happening for happening in happenings}
+        """Write attempts that were accepted or begun a while ago and have not ended. Answers how many.
+
+        They are forgotten only afterwards: if the write fails, the next one brings them.
+        """
+        due = [
+            AttemptHappening(of.attempt_id, of.lease, node_id, happened)
+            for node_id, begun in self._begun.items()
+            for of, (since, happened) in begun.items()
+            if now - since >= WRITTEN_AFTER_US
+        ]
+        last_by_attempt = {happening.attempt_id: happening for happening in due}
         if last_by_attempt:
             async with self._parts.loop_database.transaction() as transaction:
-                await outcomes.apply(transaction, list(last_by_attempt.values()), self._terms, self._parts.ids, now)
+                await work_plans.apply(transaction, list(last_by_attempt.values()), self._terms, self._parts.ids, now)
+        for happening in due:
+            self._forget_begun(happening.node_id, AttemptLease(happening.attempt_id, happening.lease))
         return len(last_by_attempt)
 
     async def _signers_of(self, node_ids: set[UUID]) -> Mapping[UUID, Signer]:
@@ -143,22 +150,28 @@ class AttemptReportIntake:
 
     def _with_acceptance(self, happening: AttemptHappening) -> AttemptHappening:
         """Add an acceptance that was not written yet: a node that declines what it accepted breaks its word."""
-        begun = self._begun.get(happening.node_id, {})
-        _, before = begun.pop(AttemptLease(happening.attempt_id, happening.lease), (None, ()))
+        before = self._forget_begun(happening.node_id, AttemptLease(happening.attempt_id, happening.lease))
         return happening._replace(happenings=(*before, *happening.happenings)) if before else happening
 
-    def _forget(self, delivered: Iterable[SignedReceipts]) -> None:
+    def _forget_delivered(self, delivered: Iterable[SignedReceipts]) -> None:
         for batch in delivered:
-            begun = self._begun.get(batch.node_id, {})
             for receipt in batch.receipts:
-                begun.pop(AttemptLease(receipt.attempt_id, receipt.lease), None)
+                self._forget_begun(batch.node_id, AttemptLease(receipt.attempt_id, receipt.lease))
+
+    def _forget_begun(self, node_id: UUID, of: AttemptLease) -> tuple[Happening, ...]:
+        """Forget what an attempt began with, and return it."""
+        begun = self._begun.get(node_id, {})
+        _, happened = begun.pop(of, (None, ()))
+        if not begun:
+            self._begun.pop(node_id, None)
+        return happened
 
 
-def _open_batch(node_id: UUID, batch: ReceiptsReport, signer: Signer) -> SignedReceipts | RefusedBatch:
-    receipts = read_batch(batch.batch, batch.signature, signer.key, node_id)
+def _open_batch(batch_id: UUID, batch: ReceiptsReport, signer: Signer) -> SignedReceipts | RefusedBatch:
+    receipts = read_batch(batch.batch, batch.signature, signer.key, signer.node_id)
     if isinstance(receipts, ReceiptRefusal):
         return RefusedBatch(receipts, signer.owner_id)
-    return SignedReceipts(node_id, signer.house, batch.batch, batch.signature, receipts)
+    return SignedReceipts(batch_id, signer.node_id, signer.house, batch.batch, batch.signature, receipts)
 
 
 def _refusal_event(node_id: UUID, refused: RefusedBatch) -> Event:

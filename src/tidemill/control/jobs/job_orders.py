@@ -16,11 +16,12 @@ from tidemill.control.http.problems import RouteRefused, unless_refused
 from tidemill.control.jobs.attempt_reports import work_terms
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.artefacts.refusals import ArtefactRefusal
-from tidemill.core.clock import DAY, SECOND, Instant
+from tidemill.core.clock import SECOND, Instant
 from tidemill.core.jobs.events import JobConfirmed, JobQuoted
 from tidemill.core.jobs.job import JobState
 from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.task_body import Input, Priority
+from tidemill.core.jobs.plans.job_changes import HELD_LONGER_US, JobPlan, LockedJob, NewTask
 from tidemill.core.jobs.quotes import Order, Quote, parse_order, quote, tasks_of
 from tidemill.core.jobs.quotes.order import DEADLINE_S
 from tidemill.core.jobs.quotes.quote import quote_from_json, quote_json, rules_of
@@ -31,21 +32,13 @@ from tidemill.core.placement.supply import Supply
 from tidemill.store.accounts import api_keys
 from tidemill.store.artefacts import artefacts
 from tidemill.store.events import events
-from tidemill.store.jobs import job_changes, jobs
-from tidemill.store.jobs.job_changes import UnconfirmedJob
+from tidemill.store.jobs import jobs
 from tidemill.store.jobs.job_views import Job
-from tidemill.store.jobs.jobs import Draft, JobPlan
-from tidemill.store.jobs.tasks import NewTask
+from tidemill.store.jobs.jobs import Draft
 from tidemill.store.ledger import ledger
 from tidemill.store.query import Connection
 
 T = TypeVar("T")
-
-HELD_LONGER_US = 30 * DAY
-"""How long money is held after a job's deadline, so that the deadline can be moved and late results are paid."""
-
-MARGIN_US = 7 * DAY
-"""How much of that time is left for verdicts, however far the deadline was moved."""
 
 RANKS = {Priority.HIGH: 0, Priority.NORMAL: 1, Priority.LOW: 2}
 
@@ -86,7 +79,7 @@ async def draft(
 ) -> UUID:
     """Keep a new job with its quote."""
     now, most = control.clock.now(), control.settings.market.unconfirmed_max
-    unless_refused(await job_changes.room_for_another(transaction, account_id, most, now))
+    unless_refused(await jobs.room_for_another(transaction, account_id, most, now))
     job_id = control.ids.new(now)
     order = priced.order
     await jobs.make(transaction, Draft(job_id, account_id, order.kind, body, order.budget_uc), now)
@@ -118,7 +111,7 @@ async def confirm(
     transaction: Connection, control: Control, caller: Caller, job_id: UUID, at_most_uc: int | None, now: Instant
 ) -> None:
     """Hold the upper end and make the tasks. If that raises a refusal, nothing has changed."""
-    job = unless_refused(await job_changes.unconfirmed_job(transaction, job_id, caller.account_id))
+    job = unless_refused(await jobs.lock(transaction, job_id, caller.account_id))
     quote = _confirmable(job, at_most_uc, now)
     order = read_order(job.asked, control.settings.market.tasks_max)
     parts = await _parts(transaction, order, job.account_id)
@@ -144,9 +137,11 @@ def why_not(quote: Quote, budget_uc: int | None) -> JobRefusal | None:
     return None
 
 
-def _confirmable(job: UnconfirmedJob, at_most_uc: int | None, now: Instant) -> Quote:
+def _confirmable(job: LockedJob, at_most_uc: int | None, now: Instant) -> Quote:
     if job.state is not JobState.QUOTED:
         raise RouteRefused(JobRefusal.JOB_NOT_QUOTED)
+    assert job.quote is not None, "a quoted job has a quote"
+    assert job.quote_expires_at is not None, "which ends"
     quote = quote_from_json(job.quote)
     if refusal := why_not(quote, job.budget_uc):
         raise RouteRefused(refusal)

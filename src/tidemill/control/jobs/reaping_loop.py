@@ -4,8 +4,8 @@ from tidemill.control.jobs.attempt_reports import AttemptReportIntake, work_term
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
+from tidemill.core.jobs.plans.work_plan import WorkPlan
 from tidemill.store.jobs import abandoned_work
-from tidemill.store.jobs.outcomes import BatchOutcome
 
 EVERY_S = 1.0
 
@@ -30,8 +30,6 @@ class ReapingLoop(Loop):
         done = begun + given_up + closed + swept
         return Tick(seen=done, applied=done, more=limit in (given_up, swept))
 
-    def _count_ended(self, applied: BatchOutcome | None) -> int:
-        if applied is None:
-            return 0
-        self.parts.metrics.dispatch.ended(applied.ended)
-        return len(applied.attempts)
+    def _count_ended(self, plan: WorkPlan) -> int:
+        self.parts.metrics.dispatch.ended(plan.ended_counts)
+        return len(plan.states)

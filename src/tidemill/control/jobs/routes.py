@@ -37,11 +37,11 @@ from tidemill.core.accounts.roles import Caller
 from tidemill.core.clock import HOUR, Instant
 from tidemill.core.events.log import Cursor
 from tidemill.core.jobs.job import ENDED, JobState
+from tidemill.core.jobs.plans.job_changes import JobExtension
 from tidemill.core.jobs.quotes.quote import quote_from_json
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.money import micro_credits
-from tidemill.store.jobs import abandoned_work, job_changes, job_views
-from tidemill.store.jobs.job_changes import JobExtension
+from tidemill.store.jobs import abandoned_work, job_views, jobs
 from tidemill.store.jobs.job_views import Job
 from tidemill.store.operations.idempotent_answers import HttpAnswer
 from tidemill.store.query import Connection
@@ -233,7 +233,7 @@ async def cancel(job_id: UUID, control: ControlPart, caller: CallerPart, once: I
     """Call a job off: it starts nothing more. What was delivered is judged and paid, and the rest goes back."""
 
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
-        unless_refused(await job_changes.call_off(transaction, job_id, _whose(caller), control.ids, now))
+        unless_refused(await jobs.call_off(transaction, job_id, _whose(caller), control.ids, now))
         return await _answer(control, transaction, job_id, now)
 
     answer = await once.answer(effect)
@@ -248,10 +248,10 @@ async def extend(
     """More time for a job that was confirmed, or a larger budget for one that was not."""
     budget = extension.max_budget
     budget_uc = None if budget is None else unless_refused(micro_credits(budget))
-    more = JobExtension(int(extension.hours * HOUR), budget_uc, job_orders.MARGIN_US)
+    more = JobExtension(int(extension.hours * HOUR), budget_uc)
 
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
-        unless_refused(await job_changes.extend(transaction, job_id, _whose(caller), more, control.ids, now))
+        unless_refused(await jobs.extend(transaction, job_id, _whose(caller), more, control.ids, now))
         return await _answer(control, transaction, job_id, now)
 
     return await once.answer(effect)

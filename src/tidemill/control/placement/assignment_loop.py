@@ -14,10 +14,11 @@ from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.events.log import RecordedEvent
-from tidemill.core.jobs.task_events import TasksEnded, TasksPlaced
+from tidemill.core.jobs.events import TasksEnded, TasksPlaced
+from tidemill.core.jobs.plans.work_plan import CallOff
 from tidemill.link.held.server import Links
 from tidemill.store.jobs import leases
-from tidemill.store.jobs.leases import AttemptAssignment, CallOff
+from tidemill.store.jobs.leases import AttemptAssignment
 from tidemill.store.query import Connection
 from tidemill.wire.messages import FRAME_MAX, Assignment, Cancel, Instruction
 

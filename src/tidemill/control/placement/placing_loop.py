@@ -19,7 +19,7 @@ from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.control.placement.queue_front import DemandClass, QueueFront
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.events.log import RecordedEvent
-from tidemill.core.jobs.task_events import AttemptsPaid
+from tidemill.core.jobs.events import AttemptsPaid
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.operations.switches import Switch
 from tidemill.core.placement.explanations import ExplanationMemory

@@ -17,6 +17,7 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.task_body import Task, read_task
+from tidemill.core.jobs.plans.happenings import AttemptHappening
 from tidemill.core.jobs.private_results import UnsealedResult
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
 from tidemill.core.trust.audits import comparison
@@ -34,11 +35,11 @@ from tidemill.core.trust.checks.receipt_checks import (
     unsure,
 )
 from tidemill.core.trust.checks.task_checks import ResultEvidence
+from tidemill.core.trust.checks.unchecked_results import SecondExecution, UncheckedResult, judged
 from tidemill.core.trust.checks.verdict import Ruling
-from tidemill.store.settlement.rewards import Unpayable
+from tidemill.store.settlement.obligations import Unpayable
 from tidemill.store.trust import audits, unchecked_results
 from tidemill.store.trust.audits import AuditedAttempt
-from tidemill.store.trust.unchecked_results import CheckedResult, SecondExecution, UncheckedResult
 
 log = structlog.get_logger()
 
@@ -68,7 +69,8 @@ class VerifyingLoop(Loop):
     async def tick(self, now: Instant) -> Tick:
         database = self.parts.loop_database
         since = Instant(now - int(self.parts.settings.audit.house_wait_s * SECOND))
-        given_up = await audits.give_up(database, since, self.parts.settings.loops.batch_max, now)
+        limit = self.parts.settings.loops.batch_max
+        given_up = await audits.give_up(database, since, limit, self._terms, self.parts.ids, now)
         results = self._remaining or await self._take(now)
         applied = await self._check_all(results, now)
         return Tick(seen=given_up + len(results), applied=given_up + applied, more=len(results) == AT_ONCE)
@@ -104,24 +106,26 @@ class VerifyingLoop(Loop):
         stored = await self._stored(unchecked, task, manner)
         if stored.is_as_signed and manner is CheckManner.REPEATED and unchecked.second_execution is None:
             return await self._repeat(unchecked, now)
-        judged = await self._judge(unchecked, task, manner, stored) if stored.is_as_signed else failed(_NOT_AS_SIGNED)
+        judgement = (
+            await self._judge(unchecked, task, manner, stored) if stored.is_as_signed else failed(_NOT_AS_SIGNED)
+        )
         doubt = "" if unchecked.house else doubt_about(unchecked.receipt, task, unchecked.device, unchecked.times)
-        return await self._settle(CheckedResult(unchecked, judged, doubt), now)
+        return await self._settle(judged(unchecked, judgement, doubt), now)
 
     async def _repeat(self, unchecked: UncheckedResult, now: Instant) -> int:
         audited = AuditedAttempt(unchecked.attempt_id, unchecked.lease, unchecked.receipt.result_sha256)
         async with self.parts.loop_database.transaction() as transaction:
             return await audits.begin(transaction, audited, self._terms.patience, self.parts.ids, now)
 
-    async def _settle(self, checked: CheckedResult, now: Instant) -> int:
+    async def _settle(self, happening: AttemptHappening, now: Instant) -> int:
         """Settle one result alone, so that an unusable hold delays nobody else's money."""
         try:
-            done = await unchecked_results.settle(self.parts.loop_database, checked, self._terms, self.parts.ids, now)
+            plan = await unchecked_results.settle(self.parts.loop_database, happening, self._terms, self.parts.ids, now)
         except Unpayable as fault:
-            log.warning("result not settled", attempt_id=str(checked.result.attempt_id), cause=str(fault))
+            log.warning("result not settled", attempt_id=str(happening.attempt_id), cause=str(fault))
             return 0
-        self.parts.metrics.dispatch.ended(done.ended)
-        return len(done.attempts)
+        self.parts.metrics.dispatch.ended(plan.ended_counts)
+        return len(plan.states)
 
     async def _stored(self, unchecked: UncheckedResult, task: Task, manner: CheckManner) -> UnsealedResult:
         """The stored result, with as much of its content as its check needs."""

@@ -7,7 +7,7 @@ paid, and given to the customer.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import Enum, StrEnum
+from enum import StrEnum
 
 
 class JobState(StrEnum):
@@ -39,13 +39,6 @@ class JobHappening(StrEnum):
     BUDGET_REACHED = "budget_reached"
 
 
-class JobEffect(Enum):
-    HOLD = "The upper end of the quote is held."
-    MAKE_TASKS = "The tasks come into being."
-    CANCEL_TASKS = "Tasks that have not delivered are cancelled."
-    RELEASE = "What is left of the hold goes back."
-
-
 ENDED = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED})
 _CONFIRMED = frozenset({JobState.QUEUED, JobState.RUNNING})
 
@@ -58,9 +51,7 @@ JOBS: Mapping[tuple[JobState, JobHappening], JobState] = {
     (JobState.QUOTED, JobHappening.CALLED_OFF): JobState.CANCELLED,
     (JobState.QUEUED, JobHappening.STARTED): JobState.RUNNING,
 }
-"""How a job gets to work. From then on it ends with its last task: see `count_ends`."""
-
-_EFFECTS = {JobHappening.CONFIRMED: (JobEffect.HOLD, JobEffect.MAKE_TASKS)}
+"""How a job gets to work. From then on it ends with its last task: see `after_count`."""
 
 _CLOSINGS = {
     JobHappening.CALLED_OFF: ClosingReason.CALLED_OFF,
@@ -99,33 +90,23 @@ class JobLife:
         return self.closing is None
 
 
-@dataclass(frozen=True, slots=True)
-class JobStep:
-    job: JobLife
-    effects: tuple[JobEffect, ...] = ()
+def step(job: JobLife, happening: JobHappening) -> JobLife | None:
+    """What a happening does to a job; None if nothing changes, because it comes twice, too early or too late.
 
-
-def step(job: JobLife, happening: JobHappening) -> JobStep | None:
-    """What a happening does to a job; None if nothing changes, because it comes twice, too early or too late."""
+    Confirming holds the upper end of the quote and makes the tasks. A closing job's open tasks are cancelled.
+    """
     if onwards := JOBS.get((job.state, happening)):
-        return JobStep(replace(job, state=onwards), _EFFECTS.get(happening, ()))
+        return replace(job, state=onwards)
     if happening in _CLOSINGS and job.state in _CONFIRMED and job.wants_tasks:
-        return JobStep(replace(job, closing=_CLOSINGS[happening]), (JobEffect.CANCEL_TASKS,))
+        return replace(job, closing=_CLOSINGS[happening])
     return None
 
 
-def count_ends(job: JobLife, ends: EndCounts) -> JobStep:
-    """Count tasks that have ended. The job ends with the last one."""
-    return after_count(JobLife(job.state, job.tasks, job.ends + ends, job.closing))
-
-
-def after_count(job: JobLife) -> JobStep:
-    """The job's next step once its ends are counted."""
+def after_count(job: JobLife) -> JobLife:
+    """The job once ends of its tasks are counted. It ends with the last one, and what is left of its hold goes back."""
     assert job.state in _CONFIRMED, "tasks end while their job goes on"
     assert job.ends.total <= job.tasks, "no task ends twice"
-    if job.ends.total < job.tasks:
-        return JobStep(job)
-    return JobStep(replace(job, state=_end(job)), (JobEffect.RELEASE,))
+    return job if job.ends.total < job.tasks else replace(job, state=_end(job))
 
 
 def _end(job: JobLife) -> JobState:

@@ -17,4 +17,4 @@ class JobRefusal(Refusal):
     NOTHING_TO_EXTEND = "Nothing is added: say how much more time as `hours`, or name a larger `max_budget`."
     BUDGET_HELD = "All that the job can cost is held already, so its budget says nothing more: only time can be added."
     BUDGET_NOT_LARGER = "The budget is at least as large already: name a larger one."
-    DEADLINE_TOO_FAR = "The job's money is not held for so long: add less time, or order the rest as a new job."
+    DEADLINE_TOO_FAR = "A deadline is at most 90 days away: add less time, or order the rest as a new job."

@@ -9,7 +9,7 @@ long as no other attempt has delivered.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import Protocol
 from uuid import UUID
 
@@ -39,15 +39,6 @@ class Blame(StrEnum):
     CRASHED = "crashed"
     BROKE_ITS_WORD = "broke_its_word"  # declined after accepting
     WRONG = "wrong"
-
-
-class TaskEffect(Enum):
-    """What follows from a step besides the new states."""
-
-    PAY = "The holder's attempt is paid from the job's hold."
-    GIVE_BACK = "The task's part of the job's hold is wanted no more."
-    CALL_OFF = "The attempt that held the task until now is to stop."
-    COUNT_SUCCESS = "The owner's record grows."
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +87,23 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class TaskStep:
-    """The result of a happening. `called_off` is the attempt that lost the task to another."""
+    """The result of a happening: the new states, and what the owner's record is told.
+
+    A completed task is paid, once. `called_off` is the attempt that lost the task to another.
+    """
 
     task: TaskLife
     attempt: AttemptState
-    effects: tuple[TaskEffect, ...] = ()
     blame: Blame | None = None
     called_off: UUID | None = None
 
 
-_ADVANCES: Mapping[Happening, tuple[TaskState | None, tuple[TaskEffect, ...]]] = {
-    Happening.ACCEPTED: (None, ()),
-    Happening.STARTED: (TaskState.COMPUTING, ()),
-    Happening.DELIVERED: (TaskState.PROOF_SUBMITTED, ()),
-    Happening.PASSED: (TaskState.COMPLETED, (TaskEffect.PAY, TaskEffect.COUNT_SUCCESS)),
-    Happening.FAULTED: (TaskState.FAILED, (TaskEffect.GIVE_BACK,)),
+_ADVANCES: Mapping[Happening, TaskState | None] = {
+    Happening.ACCEPTED: None,
+    Happening.STARTED: TaskState.COMPUTING,
+    Happening.DELIVERED: TaskState.PROOF_SUBMITTED,
+    Happening.PASSED: TaskState.COMPLETED,
+    Happening.FAULTED: TaskState.FAILED,
 }
 """How a happening to the holder advances its task. All others mean that the attempt failed."""
 
@@ -136,18 +129,18 @@ def step(
 ) -> TaskStep | None:
     """What a happening to one of its attempts does to a task; None if it changes nothing.
 
-    `wanted` is whether the job still wants its unfinished tasks. Only a task calls attempts off: see
-    `cancel` and `called_off`.
+    `wanted` is whether the job still wants its unfinished tasks. An attempt is called off when it does not.
     """
-    assert happening is not Happening.CALLED_OFF, "an attempt is called off by what happens to its task"
     state = after(attempt.state, happening)
     if state is None or task.state in ENDED:
         return None
+    if happening is Happening.CALLED_OFF:
+        cancelled = None if wanted else cancel(task)
+        return TaskStep(cancelled, state) if cancelled else None
     if task.holder != attempt.id:
         return _late(task, attempt, state) if happening is Happening.DELIVERED and task.state in _OPEN else None
     if happening in _ADVANCES:
-        onwards, effects = _ADVANCES[happening]
-        return TaskStep(_in_state(task, onwards or task.state), state, effects)
+        return TaskStep(_in_state(task, _ADVANCES[happening] or task.state), state)
     return _tried(task, attempt, happening, state, patience, wanted=wanted)
 
 
@@ -171,7 +164,7 @@ def steps(
             return None
         more = step(result.task, Attempt(attempt.id, result.attempt), happening, patience, wanted=wanted)
         assert more, "what is known together happens in order"
-        result = replace(more, effects=(*result.effects, *more.effects), called_off=result.called_off)
+        result = replace(more, called_off=result.called_off)
     return result
 
 
@@ -181,17 +174,10 @@ def is_own_fault(crash: Crash, earlier: Iterable[Crash], patience: RetryLimits) 
     return len({crash.owner_id, *alike}) >= patience.owners_failing
 
 
-def verify(task: TaskLife) -> TaskLife | None:
-    """Verification has begun on the result; None if there is no result to verify."""
-    return _in_state(task, TaskState.VERIFYING) if task.state is TaskState.PROOF_SUBMITTED else None
-
-
-def cancel(task: TaskLife) -> tuple[TaskLife, tuple[TaskEffect, ...]] | None:
-    """The job no longer wants the task. A delivered result is still judged, and paid if it is right."""
-    if task.state not in _OPEN:
-        return None
-    effects = (TaskEffect.GIVE_BACK,) if task.holder is None else (TaskEffect.GIVE_BACK, TaskEffect.CALL_OFF)
-    return _in_state(task, TaskState.CANCELLED), effects
+def cancel(task: TaskLife) -> TaskLife | None:
+    """The job no longer wants the task, and whoever holds it stops. A delivered result is still judged, and paid if it
+    is right: None."""
+    return _in_state(task, TaskState.CANCELLED) if task.state in _OPEN else None
 
 
 def _in_state(task: TaskLife, state: TaskState) -> TaskLife:
@@ -202,7 +188,7 @@ def _in_state(task: TaskLife, state: TaskState) -> TaskLife:
 def _late(task: TaskLife, attempt: AttemptFacts, state: AttemptState) -> TaskStep:
     """An attempt that was given up delivers after all, before any other: it holds the task again."""
     regained = TaskLife(TaskState.PROOF_SUBMITTED, task.failures, task.tries, attempt.id)
-    return TaskStep(regained, state, (TaskEffect.CALL_OFF,) if task.holder else (), called_off=task.holder)
+    return TaskStep(regained, state, called_off=task.holder)
 
 
 def _tried(
@@ -220,7 +206,7 @@ def _tried(
     failed = blame is not None and blame is not Blame.BROKE_ITS_WORD
     waiting = TaskLife(TaskState.PENDING, task.failures + failed, task.tries)
     if waiting.failures >= patience.failures_max or waiting.tries >= patience.tries_max:
-        return TaskStep(_in_state(waiting, TaskState.FAILED), state, (TaskEffect.GIVE_BACK,), blame)
+        return TaskStep(_in_state(waiting, TaskState.FAILED), state, blame)
     if not wanted:
-        return TaskStep(_in_state(waiting, TaskState.CANCELLED), state, (TaskEffect.GIVE_BACK,), blame)
-    return TaskStep(waiting, state, (), blame)
+        return TaskStep(_in_state(waiting, TaskState.CANCELLED), state, blame)
+    return TaskStep(waiting, state, blame)

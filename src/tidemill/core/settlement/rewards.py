@@ -3,16 +3,24 @@
 A job pays min(time used, time quoted at the node's measured speed), so slowness never pays. An early result gets a
 bonus out of the bonus fund, as far as that goes, and never so much that trading with oneself would pay. Amounts are
 whole micro-credits: a provider's reward is rounded up, so that no verified work is free, and so is the commission; a
-bonus is rounded down.
+bonus is rounded down. One obligation pays all attempts of an owner at a job in a batch, and each attempt names it.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 from uuid import UUID
+
+from tidemill.core.ledger.accounts import AccountKind, LedgerAccount
+from tidemill.core.settlement.obligations import Obligation
 
 HOUR_MS = 3_600_000
 ONE_PPM = 1_000_000
+
+BONUS_FUND = LedgerAccount(AccountKind.BONUS_FUND)
+_COMMISSION, _BURN = LedgerAccount(AccountKind.COMMISSION), LedgerAccount(AccountKind.BURN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,13 @@ class PaidAttempt:
     due: AttemptPay
 
 
+class HoldOf(NamedTuple):
+    """The customer who pays for a job, and the hold that it is paid from."""
+
+    customer_id: UUID
+    hold_id: UUID
+
+
 @dataclass(frozen=True)
 class PaySums:
     """What a batch of attempts pays, added up: a transfer each."""
@@ -91,6 +106,53 @@ def sums(paid: Iterable[PaidAttempt], fund_uc: int) -> PaySums:
     share_uc, whole_uc = (min(fund_uc, wanted_uc), wanted_uc) if wanted_uc else (0, 1)
     shrunk = {owner: bonus * share_uc // whole_uc for owner, bonus in bonuses.items()}
     return PaySums(dict(rewards), dict(commissions), {owner: bonus for owner, bonus in shrunk.items() if bonus})
+
+
+def owed_for(
+    paid: Iterable[PaidAttempt],
+    reward_ids: Mapping[tuple[UUID, UUID], UUID],
+    holds: Mapping[UUID, HoldOf],
+    fund_uc: int,
+    plan: RewardPlan,
+    new_id: Callable[[], UUID],
+) -> list[Obligation]:
+    """What is owed for attempts that passed: to providers and to the pool out of holds, and bonuses out of the fund."""
+    total = sums(paid, fund_uc)
+    rewards = [
+        _captured(reward_ids[job_id, owner_id], job_id, holds[job_id], _provider(owner_id), amount_uc, "reward")
+        for (job_id, owner_id), amount_uc in total.rewards_uc.items()
+    ]
+    commissions = [
+        _captured(new_id(), job_id, holds[job_id], receiver, amount_uc, "commission")
+        for job_id, commission_uc in total.commissions_uc.items()
+        for receiver, amount_uc in _receivers(plan, commission_uc)
+    ]
+    bonuses = [
+        Obligation(new_id(), BONUS_FUND, _provider(owner_id), amount_uc, "early_bonus", f"owner:{owner_id}")
+        for owner_id, amount_uc in total.bonuses_uc.items()
+    ]
+    return [*rewards, *commissions, *bonuses]
+
+
+def _captured(id_: UUID, job_id: UUID, hold: HoldOf, payee: LedgerAccount, amount_uc: int, kind: str) -> Obligation:
+    return Obligation(id_, customer_account(hold.customer_id), payee, amount_uc, kind, f"job:{job_id}", hold.hold_id)
+
+
+def _receivers(plan: RewardPlan, commission_uc: int) -> Iterator[tuple[LedgerAccount, int]]:
+    """The accounts that share a commission, with their amounts."""
+    parts = split(plan, commission_uc)
+    every = ((_COMMISSION, parts.pool_uc), (BONUS_FUND, parts.fund_uc), (_BURN, parts.burn_uc))
+    return ((account, amount_uc) for account, amount_uc in every if amount_uc)
+
+
+@lru_cache(maxsize=100_000)
+def customer_account(account_id: UUID) -> LedgerAccount:
+    return LedgerAccount(AccountKind.CUSTOMER, account_id)
+
+
+@lru_cache(maxsize=100_000)
+def _provider(account_id: UUID) -> LedgerAccount:
+    return LedgerAccount(AccountKind.PROVIDER_LOCKED, account_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,7 +220,6 @@ class Day:
             self.agenda.at(self.agenda.now + self._times.verdict_us, self._judge, attempt)
 
     def _judge(self, attempt: SimulatedAttempt) -> None:
-        self.lives.verify(attempt)
         wrong = self._draw(attempt, chance.IS_WRONG) < self._chances.wrong
         self.lives.happen(attempt, Happening.FAILED if wrong else Happening.PASSED)
 

@@ -1,22 +1,32 @@
-"""Jobs, tasks and attempts of a run, by production's life cycles, and the effects of each step.
+"""Jobs, tasks and attempts of a run: production's plans say what follows, and this module carries them out.
 
-Every state comes from `core.jobs`; this module applies the effects to nodes, queue and books. Each step is watched.
-Jobs, tasks and attempts that are over are forgotten, except for what the tally counts.
+It applies plans to nodes, queue and books, as the store writes them to the database. Each step is watched. Jobs, tasks
+and attempts that are over are forgotten, except for what the tally counts.
 """
 
 from collections.abc import Callable
 from uuid import UUID
 
-from tidemill.core.clock import SECOND
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.ids import Ids, uuid_of
 from tidemill.core.jobs import job as jobs
 from tidemill.core.jobs import task as tasks
-from tidemill.core.jobs.attempt import AT_WORK, AttemptState, Happening, after
-from tidemill.core.jobs.job import EndCounts, JobEffect, JobHappening, JobLife
+from tidemill.core.jobs.attempt import AT_WORK, AttemptState, Happening
+from tidemill.core.jobs.job import EndCounts, JobHappening, JobLife, JobState
 from tidemill.core.jobs.kinds.needs import Needs
-from tidemill.core.jobs.task import ENDED, TaskEffect, TaskLife, TaskState, TaskStep
+from tidemill.core.jobs.plans.happenings import (
+    AttemptHappening,
+    LateDelivery,
+    Lease,
+    UnwantedTask,
+    WorkTerms,
+    call_offs,
+)
+from tidemill.core.jobs.plans.job_ends import CountedJob, JobCount, conclude, counts_of
+from tidemill.core.jobs.plans.work_plan import WorkPlan, follow
+from tidemill.core.jobs.task import TaskLife, TaskState
 from tidemill.core.placement.demand import Demand
 from tidemill.core.placement.index.node import PoolNode
-from tidemill.core.settlement.rewards import attempt_pay
 from tidemill.sim.days.agenda import Agenda
 from tidemill.sim.days.books import DayBooks
 from tidemill.sim.days.nodes import SimulatedAttempt, SimulatedNodes
@@ -29,10 +39,10 @@ _MS = SECOND // 1000
 _KEPT = AT_WORK | {AttemptState.SUBMITTED, AttemptState.EXPIRED}
 """Attempts that may still deliver something."""
 
-_ENDS = {
-    TaskState.COMPLETED: EndCounts(completed=1),
-    TaskState.FAILED: EndCounts(failed=1),
-    TaskState.CANCELLED: EndCounts(cancelled=1),
+_TASK_STATES = {
+    AttemptState.ACCEPTED: TaskState.ASSIGNED,
+    AttemptState.RUNNING: TaskState.COMPUTING,
+    AttemptState.SUBMITTED: TaskState.PROOF_SUBMITTED,
 }
 
 
@@ -47,6 +57,11 @@ class SimulatedJob:
         self.id = UUID(int=number)
         self.life = JobLife(tasks=len(tasks))
 
+    @property
+    def customer_id(self) -> UUID:
+        assert self.demand.customer_id is not None, "somebody orders a job"
+        return self.demand.customer_id
+
 
 class Lives:
     """`freed` is called with nodes that gave something back, `again` with attempts that failed and must be made
@@ -55,9 +70,10 @@ class Lives:
     def __init__(
         self, scenario: DayScenario, agenda: Agenda, nodes: SimulatedNodes, watch: RuleWatch, tally: DayTally
     ) -> None:
-        self._rules, self._times, self._begins = scenario.rules, scenario.times, scenario.begins
+        self._terms = WorkTerms(scenario.rules.patience, scenario.rules.plan)
+        self._begins, self._ids = scenario.begins, Ids(lambda _: 0)
         self._agenda, self._nodes, self._watch, self._tally = agenda, nodes, watch, tally
-        self.books = DayBooks(self._rules.plan)
+        self.books = DayBooks()
         self.jobs: dict[int, SimulatedJob] = {}
         self.tasks: dict[int, TaskLife] = {}
         self.attempts: dict[int, SimulatedAttempt] = {}
@@ -70,6 +86,7 @@ class Lives:
         self.jobs[job.number] = job
         for happening in (JobHappening.QUOTED, JobHappening.CONFIRMED):
             self._step_job(job, happening)
+        self.books.hold(job.number, job.cost_max_uc * job.life.tasks)
         self.tasks.update(dict.fromkeys(job.tasks, WAITING))
 
     def is_waiting(self, task: int) -> bool:
@@ -78,11 +95,9 @@ class Lives:
 
     def assign(self, attempt: SimulatedAttempt) -> None:
         """A task is assigned to a node."""
-        life = self.tasks[attempt.task]
-        assigned = tasks.place(life, attempt.id)
+        assigned = tasks.place(self.tasks[attempt.task], attempt.id)
         assert assigned is not None, "only who waits is placed"
-        self._watch.task(attempt.task, life, assigned)
-        self.tasks[attempt.task] = assigned
+        self._set_life(attempt.task, assigned)
         attempt.tries = assigned.tries
         self._step_job(self.jobs[attempt.job], JobHappening.STARTED)
         self.attempts[attempt.number] = attempt
@@ -94,19 +109,12 @@ class Lives:
         job = self.jobs.get(closing[0])
         if job is None or not self._step_job(job, closing[1]):
             return
-        for task in job.tasks:
-            life = self.tasks.get(task)
-            cancelled = tasks.cancel(life) if life is not None else None
-            if life is not None and cancelled is not None:
-                self._cancel(job, task, life, *cancelled)
-
-    def verify(self, attempt: SimulatedAttempt) -> None:
-        """Verification of a result begins."""
-        life = self.tasks[attempt.task]
-        verifying = tasks.verify(life)
-        assert verifying is not None, "a result is judged once"
-        self._watch.task(attempt.task, life, verifying)
-        self.tasks[attempt.task] = verifying
+        lives = [(task, life) for task in job.tasks if (life := self.tasks.get(task)) is not None]
+        holders = [self.attempts[life.holder.int] for _, life in lives if life.holder is not None]
+        leases = [self._lease(holder) for holder in holders if holder.state in AT_WORK]
+        unwanted = [UnwantedTask(uuid_of(task), job.id, is_audit=False) for task, life in lives if life.holder is None]
+        locked = {lease.attempt_id: lease for lease in leases}
+        self._carry_out(follow(call_offs(leases), locked, self._terms, self._ids, self._now, unwanted=unwanted))
 
     def happen(self, attempt: SimulatedAttempt, happening: Happening) -> bool:
         """Production decides what follows. Returns whether anything does."""
@@ -115,50 +123,125 @@ class Lives:
         if life is None:
             self.attempts.pop(attempt.number, None)
             return False
-        wanted = self.jobs[attempt.job].life.wants_tasks
-        step = tasks.step(life, attempt, happening, self._rules.patience, wanted=wanted)
-        if step is None:
+        plan = self._follow(attempt, life, happening)
+        if not (plan.states or plan.resumed):
             return False
         self._tally.happened[happening] += 1
-        self._watch.task(attempt.task, life, step.task)
-        self._move(attempt, step.attempt)
-        self._follow(attempt, life, step)
+        self._carry_out(plan)
         return True
+
+    @property
+    def _now(self) -> Instant:
+        return Instant(self._agenda.now)
+
+    def _follow(self, attempt: SimulatedAttempt, life: TaskLife, happening: Happening) -> WorkPlan:
+        lease = self._lease(attempt, life.failures)
+        if life.holder == attempt.id:
+            used_ms = (attempt.delivered_at - attempt.started_at) // _MS
+            happened = AttemptHappening(attempt.id, attempt.tries, lease.node_id, (happening,), used_ms=used_ms)
+            return follow([happened], {attempt.id: lease}, self._terms, self._ids, self._now)
+        holder = None if life.holder is None else self.attempts[life.holder.int]
+        if happening is not Happening.DELIVERED or (holder is not None and holder.state not in AT_WORK):
+            return WorkPlan()  # nothing but a first result is taken from an attempt that was given up
+        late = LateDelivery(lease, None if holder is None else self._lease(holder))
+        return follow((), {}, self._terms, self._ids, self._now, late=[late])
+
+    def _lease(self, attempt: SimulatedAttempt, failures: int = 0) -> Lease:
+        job, candidate = self.jobs[attempt.job], self._nodes.sellers[attempt.node].candidate
+        return Lease(
+            attempt_id=attempt.id,
+            task_id=uuid_of(attempt.task),
+            job_id=job.id,
+            account_id=job.customer_id,
+            node_id=candidate.node_id,
+            owner_id=candidate.owner_id,
+            rank=0,
+            failures=failures,
+            tries=attempt.tries,
+            state=attempt.state,
+            batch_id=None,
+            place=None,
+            hourly_uc=attempt.hourly_uc,
+            quoted_ms=attempt.quoted_ms,
+            offered_at=Instant(attempt.offered_at),
+            expected=None,
+            cost_max_uc=job.cost_max_uc,
+            hold_id=job.id,
+            wanted=job.life.wants_tasks,
+            private=False,
+        )
+
+    def _carry_out(self, plan: WorkPlan) -> None:
+        """Do what a plan says: attempts first, then tasks, then jobs and money."""
+        for change in plan.changes:
+            self._continue(self.attempts[change.attempt_id.int], change.state)
+        for lease in plan.resumed:
+            if self.is_waiting(lease.task_id.int):
+                self.fewer()  # the late result came before another attempt was made
+            self._continue(self.attempts[lease.attempt_id.int], lease.state)
+        ended = {}
+        for end in plan.ends:
+            attempt = ended[self.attempts[end.attempt_id.int].task] = self.attempts[end.attempt_id.int]
+            self._move(attempt, end.state)
+            if end.paid_uc:
+                self._tally.worked(attempt)
+        self._tally.happened[Happening.CALLED_OFF] += len(plan.called_off)
+        for waiting in plan.waiting:
+            task = waiting.task_id.int
+            self._set_life(task, TaskLife(TaskState.PENDING, waiting.failures, waiting.tries))
+            self.again(ended[task], bool(plan.blames))
+        if plan.task_ends:
+            self._end(plan)
+
+    def _end(self, plan: WorkPlan) -> None:
+        """Tasks have ended; perhaps their jobs have, too."""
+        for end in plan.task_ends:
+            task = end.task_id.int
+            life = self.tasks[task]
+            if life.state is TaskState.PENDING:
+                self.fewer()
+            self._watch.task(task, life, TaskLife(end.state, life.failures, life.tries))
+            del self.tasks[task]
+            self._tally.tasks[end.state] += 1
+        counted = [self._count(count) for count in counts_of(plan.task_ends)]
+        concluded = conclude(plan, counted, self.books.fund_uc, self._terms, self._ids, self._now)
+        for obligation in concluded.obligations:
+            self.books.pay(obligation)
+        for job in counted:
+            self._conclude(self.jobs[job.id.int], job.life, concluded.ended.get(job.id))
+
+    def _count(self, count: JobCount) -> CountedJob:
+        job = self.jobs[count.job_id.int]
+        ends = job.life.ends + EndCounts(count.completed, count.failed, count.cancelled)
+        life = (job.life.tasks, ends.completed, ends.failed, ends.cancelled)
+        return CountedJob(job.id, job.customer_id, job.life.state, job.life.closing, job.id, *life, 0)
+
+    def _conclude(self, job: SimulatedJob, life: JobLife, ended: JobState | None) -> None:
+        after = JobLife(ended or life.state, life.tasks, life.ends, life.closing)
+        self._watch.job(job.number, job.life, after)
+        job.life = after
+        if ended is not None:
+            self.books.release(job.number)
+            self._tally.jobs[ended] += 1
+            del self.jobs[job.number]
 
     def _step_job(self, job: SimulatedJob, happening: JobHappening) -> bool:
         stepped = jobs.step(job.life, happening)
         if stepped is None:
             return False
-        self._watch.job(job.number, job.life, stepped.job)
-        job.life = stepped.job
-        if JobEffect.HOLD in stepped.effects:
-            self.books.hold(job.number, job.cost_max_uc * job.life.tasks)
+        self._watch.job(job.number, job.life, stepped)
+        job.life = stepped
         return True
 
-    def _cancel(
-        self, job: SimulatedJob, task: int, life: TaskLife, cancelled: TaskLife, effects: tuple[TaskEffect, ...]
-    ) -> None:
-        if life.state is TaskState.PENDING:
-            self.fewer()
-        if TaskEffect.CALL_OFF in effects:
-            assert life.holder is not None
-            self._call_off(self.attempts[life.holder.int])
-        self._watch.task(task, life, cancelled)
-        self._end(job, task, cancelled, effects)
+    def _continue(self, attempt: SimulatedAttempt, state: AttemptState) -> None:
+        """An attempt goes on, and has its task."""
+        self._move(attempt, state)
+        life = self.tasks[attempt.task]
+        self._set_life(attempt.task, TaskLife(_TASK_STATES[state], life.failures, life.tries, attempt.id))
 
-    def _end(self, job: SimulatedJob, task: int, ended: TaskLife, effects: tuple[TaskEffect, ...]) -> None:
-        """A task has ended; perhaps its job has, too."""
-        del self.tasks[task]
-        self._tally.tasks[ended.state] += 1
-        if TaskEffect.GIVE_BACK in effects:
-            self.books.give_back(job.number, job.cost_max_uc)
-        counted = jobs.count_ends(job.life, _ENDS[ended.state])
-        self._watch.job(job.number, job.life, counted.job)
-        job.life = counted.job
-        if JobEffect.RELEASE in counted.effects:
-            self.books.release(job.number)
-            self._tally.jobs[counted.job.state] += 1
-            del self.jobs[job.number]
+    def _set_life(self, task: int, life: TaskLife) -> None:
+        self._watch.task(task, self.tasks[task], life)
+        self.tasks[task] = life
 
     def _move(self, attempt: SimulatedAttempt, state: AttemptState) -> None:
         """Move the attempt into its new state; it keeps nothing of its node unless it is at work."""
@@ -171,30 +254,3 @@ class Lives:
             node = self._nodes.release(attempt, self._agenda.now, self._begins)
             if node is not None:
                 self.freed(node)
-
-    def _follow(self, attempt: SimulatedAttempt, life: TaskLife, step: TaskStep) -> None:
-        following = step.task
-        if life.state is TaskState.PENDING:
-            self.fewer()  # a late result came before another attempt was made
-        if step.called_off is not None:
-            self._call_off(self.attempts[step.called_off.int])
-        if TaskEffect.PAY in step.effects:
-            self._pay(attempt)
-        if following.state in ENDED:
-            self._end(self.jobs[attempt.job], attempt.task, following, step.effects)
-            return
-        self.tasks[attempt.task] = following
-        if following.state is TaskState.PENDING:
-            self.again(attempt, step.blame is not None)
-
-    def _call_off(self, attempt: SimulatedAttempt) -> None:
-        state = after(attempt.state, Happening.CALLED_OFF)
-        assert state is not None, "who has a task can be called off"
-        self._tally.happened[Happening.CALLED_OFF] += 1
-        self._move(attempt, state)
-
-    def _pay(self, attempt: SimulatedAttempt) -> None:
-        used_ms = (attempt.delivered_at - attempt.started_at) // _MS
-        pay = attempt_pay(self._rules.plan, attempt.hourly_uc, attempt.quoted_ms, used_ms)
-        self.books.pay(self.jobs[attempt.job].id, self._nodes.sellers[attempt.node].candidate.owner_id, pay)
-        self._tally.worked(attempt)

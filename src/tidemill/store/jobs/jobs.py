@@ -1,27 +1,39 @@
-"""Jobs in the database: drafted, quoted, confirmed with their money held, closed. The rules are core's."""
+"""Jobs in the database: drafted, quoted, confirmed with their money held, changed, closed. Core decides on each.
 
-from collections.abc import Mapping, Sequence
+Each change is one change of the job's row under its lock: if two change a job at once, the second sees what the first
+has done. Somebody else's job is reported as unknown.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-import asyncpg
-
-from tidemill.core.clock import Instant
+from tidemill.core.clock import DAY, Instant
 from tidemill.core.ids import Ids
-from tidemill.core.jobs import job as lives
-from tidemill.core.jobs.job import ClosingReason, EndCounts, JobEffect, JobHappening, JobLife, JobState
+from tidemill.core.jobs.job import ClosingReason, JobHappening
+from tidemill.core.jobs.plans import job_changes
+from tidemill.core.jobs.plans.job_changes import JobExtension, JobHold, JobPlan, LockedJob
 from tidemill.core.jobs.refusals import JobRefusal
-from tidemill.core.ledger import AccountKind, Hold, LedgerAccount, PostingRefusal
+from tidemill.core.ledger import PostingRefusal
+from tidemill.store.events import events
 from tidemill.store.jobs import tasks
-from tidemill.store.jobs.tasks import NewTask
-from tidemill.store.ledger import ledger
 from tidemill.store.query import Connection, Query
+from tidemill.store.settlement import obligations
 
 _MAKE = Query("jobs/job/make")
-_QUOTE = Query("jobs/job/quote")
-_LOCK = Query("jobs/job/lock")
+_QUOTE = Query("jobs/job/quote", UUID)
+_LOCK = Query("jobs/job/lock", LockedJob)
 _CONFIRM = Query("jobs/job/confirm")
+_CLOSE = Query("jobs/job/close")
+_CALL_OFF = Query("jobs/job/call_off")
+_EXTEND = Query("jobs/job/extend")
+_EXPIRE_QUOTES = Query("jobs/job/expire_quotes")
+_UNCONFIRMED = Query("jobs/job/unconfirmed", int)
+_HOLD = Query("jobs/job/hold", JobHold)
+
+FORGOTTEN_US = 7 * DAY
+"""A quote that expired this long ago cannot be renewed: the job is over."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +47,14 @@ class Draft:
     budget_uc: int | None = None
 
 
-@dataclass(frozen=True)
-class JobPlan:
-    """What a confirmed job consists of: its tasks, the amount to hold for them, their rank, and the deadlines."""
+async def room_for_another(transaction: Connection, account_id: UUID, most: int, now: Instant) -> JobRefusal | None:
+    """Whether an account may order another job. Quotes that expired long ago are over, and do not count.
 
-    tasks: Sequence[NewTask]
-    hold_uc: int
-    rank: int
-    deadline_at: Instant
-    hold_until: Instant
+    Concurrent orders may exceed the limit by what is under way; the limit only protects against floods.
+    """
+    await _EXPIRE_QUOTES.run(transaction, account_id=account_id, before=Instant(now - FORGOTTEN_US), now=now)
+    unconfirmed = await _UNCONFIRMED.only(transaction, account_id=account_id)
+    return JobRefusal.TOO_MANY_UNCONFIRMED if unconfirmed >= most else None
 
 
 async def make(transaction: Connection, draft: Draft, now: Instant) -> None:
@@ -63,39 +74,82 @@ async def set_quote(transaction: Connection, job_id: UUID, quote: Mapping[str, A
     return await _QUOTE.row(transaction, id=job_id, quote=dict(quote), expires_at=expires_at) is not None
 
 
+async def lock(transaction: Connection, job_id: UUID, owner: UUID | None = None) -> LockedJob | JobRefusal:
+    """A job, locked until the transaction ends; only for its owner, or for an operator, who passes no owner."""
+    job = await _LOCK.row(transaction, id=job_id)
+    return job if job is not None and owner in (None, job.account_id) else JobRefusal.UNKNOWN_JOB
+
+
 async def confirm(
     transaction: Connection, job_id: UUID, plan: JobPlan, ids: Ids, now: Instant
 ) -> JobRefusal | PostingRefusal | None:
     """Hold the money and make the tasks, or refuse and change nothing."""
-    row = await locked(transaction, job_id)
-    if row is None:
-        return JobRefusal.UNKNOWN_JOB
-    step = lives.step(life_of(row), JobHappening.CONFIRMED)
-    if step is None:
-        return JobRefusal.JOB_NOT_QUOTED
-    if now >= row["quote_expires_at"]:
-        return JobRefusal.QUOTE_EXPIRED
-    assert step.effects == (JobEffect.HOLD, JobEffect.MAKE_TASKS)
-    account_id, hold_id = row["account_id"], ids.new(now)
-    customer = LedgerAccount(AccountKind.CUSTOMER, account_id)
-    hold = Hold(hold_id, customer.id, plan.hold_uc, customer.currency, plan.hold_until, f"job:{job_id}")
-    [outcome] = await ledger.post(transaction, [hold], ids, now)
-    if outcome.refusal is not None:
-        return outcome.refusal
+    job = await lock(transaction, job_id)
+    if isinstance(job, JobRefusal):
+        return job
+    hold = job_changes.confirm(job, plan, ids.new(now), now)
+    if isinstance(hold, JobRefusal):
+        return hold
+    if refusal := await obligations.reserve(transaction, hold, ids, now):
+        return refusal
     await _CONFIRM.run(
-        transaction, id=job_id, hold_id=hold_id, tasks=len(plan.tasks), deadline_at=plan.deadline_at, now=now
+        transaction, id=job_id, hold_id=hold.id, tasks=len(plan.tasks), deadline_at=plan.deadline_at, now=now
     )
-    await tasks.make(transaction, job_id, account_id, plan.tasks, rank=plan.rank, now=now)
+    await tasks.make(transaction, job_id, job.account_id, plan.tasks, rank=plan.rank, now=now)
     return None
 
 
-async def locked(transaction: Connection, job_id: UUID) -> asyncpg.Record | None:
-    """A job's row, locked until the transaction ends."""
-    return await _LOCK.row(transaction, id=job_id)
+async def close(transaction: Connection, job_id: UUID, why: JobHappening) -> JobRefusal | None:
+    """Close a confirmed job: it starts nothing more. The caller sweeps afterwards."""
+    job = await lock(transaction, job_id)
+    if isinstance(job, JobRefusal):
+        return job
+    closing = job_changes.close(job, why)
+    if isinstance(closing, JobRefusal):
+        return closing
+    await _write_closing(transaction, job_id, closing)
+    return None
 
 
-def life_of(row: asyncpg.Record) -> JobLife:
-    """The life state of a job, from its row."""
-    ends = EndCounts(row["completed"], row["failed"], row["cancelled"])
-    closing = None if row["closing"] is None else ClosingReason(row["closing"])
-    return JobLife(JobState(row["state"]), row["tasks"], ends, closing)
+async def call_off(
+    transaction: Connection, job_id: UUID, owner: UUID | None, ids: Ids, now: Instant
+) -> JobRefusal | None:
+    """Call a job off: it starts nothing more; an unconfirmed job is over at once. The caller sweeps afterwards."""
+    job = await lock(transaction, job_id, owner)
+    plan = job if isinstance(job, JobRefusal) else job_changes.call_off(job)
+    if isinstance(plan, JobRefusal):
+        return plan
+    if plan.event is None:
+        await _write_closing(transaction, job_id, plan.closing)
+        return None
+    await _CALL_OFF.run(transaction, id=job_id, now=now)
+    await events.append(transaction, [plan.event], ids, now)
+    return None
+
+
+async def extend(
+    transaction: Connection, job_id: UUID, owner: UUID | None, more: JobExtension, ids: Ids, now: Instant
+) -> JobRefusal | PostingRefusal | None:
+    """Give a confirmed job more time, for which its money is held as well, or an unconfirmed one a larger budget."""
+    job = await lock(transaction, job_id, owner)
+    if isinstance(job, JobRefusal):
+        return job
+    hold = await _HOLD.row(transaction, id=job_id)
+    plan = job_changes.extend(job, more, hold, ids.new(now), now)
+    if isinstance(plan, JobRefusal):
+        return plan
+    if plan.hold and (refusal := await obligations.reserve(transaction, plan.hold, ids, now)):
+        return refusal
+    await _EXTEND.run(
+        transaction,
+        id=job_id,
+        deadline_at=plan.deadline_at,
+        budget_uc=plan.budget_uc,
+        hold_id=plan.hold.id if plan.hold else None,
+    )
+    await events.append(transaction, [plan.event], ids, now)
+    return None
+
+
+async def _write_closing(transaction: Connection, job_id: UUID, closing: ClosingReason | None) -> None:
+    await _CLOSE.run(transaction, id=job_id, closing=closing)

@@ -1,31 +1,14 @@
-"""Leases as the rest of the pool sees them: what nodes have to be told, and which attempts are lost or late."""
+"""Leases as the rest of the pool sees them: locked for a decision, told to nodes, lost or late."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-import asyncpg
-
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.attempt import Happening
-from tidemill.store.arrays import bigint_array, uuid_array
-from tidemill.store.jobs.outcomes import AttemptHappening
+from tidemill.core.jobs.plans.happenings import AttemptHappening, Lease, Leases
+from tidemill.core.jobs.plans.work_plan import CallOff
 from tidemill.store.query import Connection, Query
-
-_OVERDUE = Query("jobs/lease/overdue")
-_LOST = Query("jobs/lease/lost")
-_BEHIND = Query("jobs/lease/behind")
-_OF_NODES = Query("jobs/lease/of_nodes", by_key=True)
-_ASSIGNMENTS = Query("jobs/lease/assignments", by_key=True)
-_AT_WORK = Query("jobs/lease/at_work")
-_RESERVED = Query("jobs/lease/reserved", by_key=True)
-_CALL_OFF = Query("jobs/lease/call_off")
-_CALLED_OFF = Query("jobs/lease/called_off")
-_FORGET = Query("jobs/lease/forget")
-
-LATE = "The deadline passed before the node delivered."
-LOST = "The node is offline."
 
 
 class AttemptNumber(NamedTuple):
@@ -48,73 +31,89 @@ class AttemptAssignment(NamedTuple):
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class CallOff:
-    """An attempt that its node has to stop."""
+class ReservedAttempt(NamedTuple):
+    """An undelivered attempt: its node, its work and its account."""
 
     attempt_id: UUID
     node_id: UUID
-    lease: int
-    reason: str
+    body: bytes
+    account_id: UUID
+
+
+class _HeldAttempt(NamedTuple):
+    attempt_id: UUID
+    node_id: UUID
+    tries: int
+
+
+_LOCK = Query("jobs/lease/lock", Lease, by_key=True)
+_UNWANTED = Query("jobs/lease/unwanted", Lease)
+_OVERDUE = Query("jobs/lease/overdue", _HeldAttempt)
+_LOST = Query("jobs/lease/lost", _HeldAttempt)
+_BEHIND = Query("jobs/lease/behind", AttemptNumber)
+_OF_NODES = Query("jobs/lease/of_nodes", AttemptNumber, by_key=True)
+_ASSIGNMENTS = Query("jobs/lease/assignments", AttemptAssignment, by_key=True)
+_AT_WORK = Query("jobs/lease/at_work", bytes)
+_RESERVED = Query("jobs/lease/reserved", ReservedAttempt, by_key=True)
+_CALLED_OFF = Query("jobs/lease/called_off", CallOff)
+_FORGET = Query("jobs/lease/forget")
+
+LATE = "The deadline passed before the node delivered."
+LOST = "The node is offline."
+
+
+async def lock(transaction: Connection, attempts: Iterable[tuple[UUID, UUID]]) -> Leases:
+    """Lock the leases of attempts until the transaction ends. A lease that the named node does not hold is left out."""
+    pairs = list(attempts)
+    locked = await _LOCK.rows(
+        transaction,
+        attempt_ids=[attempt_id for attempt_id, _ in pairs],
+        node_ids=[node_id for _, node_id in pairs],
+    )
+    return {lease.attempt_id: lease for lease in locked}
+
+
+async def lock_unwanted(transaction: Connection, limit: int) -> Leases:
+    """Lock undelivered leases of closed jobs until the transaction ends."""
+    return {lease.attempt_id: lease for lease in await _UNWANTED.rows(transaction, limit=limit)}
 
 
 async def lost_attempts(connection: Connection, limit: int) -> list[AttemptHappening]:
     """Attempts whose nodes are lost or late, as happenings to be applied."""
-    lost = [_happening(row, Happening.NODE_LOST, LOST) for row in await _LOST.rows(connection, limit=limit)]
-    known = {happening.attempt_id for happening in lost}
-    late = [_happening(row, Happening.TIME_UP, LATE) for row in await _OVERDUE.rows(connection, limit=limit)]
-    return [*lost, *(happening for happening in late if happening.attempt_id not in known)]
+    late = [_happening(held, Happening.TIME_UP, LATE) for held in await _OVERDUE.rows(connection, limit=limit)]
+    lost = [_happening(held, Happening.NODE_LOST, LOST) for held in await _LOST.rows(connection, limit=limit)]
+    return list({happening.attempt_id: happening for happening in (*late, *lost)}.values())
 
 
 async def placed_behind(connection: Connection, after: int, limit: int) -> list[AttemptNumber]:
     """Attempts that were placed after a number, in order."""
-    return [AttemptNumber(*row) for row in await _BEHIND.rows(connection, after=after, limit=limit)]
+    return await _BEHIND.rows(connection, after=after, limit=limit)
 
 
 async def of_nodes(transaction: Connection, node_ids: Sequence[UUID]) -> list[AttemptNumber]:
     """All attempts that these nodes have and have not delivered."""
-    return [AttemptNumber(*row) for row in await _OF_NODES.rows(transaction, node_ids=uuid_array(node_ids))]
+    return await _OF_NODES.rows(transaction, node_ids=node_ids)
 
 
 async def assignments(transaction: Connection, attempt_ids: Sequence[UUID]) -> list[AttemptAssignment]:
     """The assignments of these attempts that are still valid, in the order of placing."""
-    return [
-        AttemptAssignment(*row) for row in await _ASSIGNMENTS.rows(transaction, attempt_ids=uuid_array(attempt_ids))
-    ]
+    return await _ASSIGNMENTS.rows(transaction, attempt_ids=attempt_ids)
 
 
 async def at_work(connection: Connection) -> set[bytes]:
     """The attempts that reserve something of a node, by the bytes of their ids."""
-    row = await _AT_WORK.row(connection)
-    assert row, "an aggregate has a row"
-    packed: bytes = row["attempt_ids"]
+    packed = await _AT_WORK.only(connection)
     return {packed[at : at + 16] for at in range(0, len(packed), 16)}
 
 
-async def reserved(transaction: Connection, attempt_ids: Sequence[bytes]) -> list[tuple[UUID, UUID, bytes, UUID]]:
-    """For each undelivered attempt: its id, its node, its work and its account."""
-    rows = await _RESERVED.rows(
-        transaction, attempt_ids="{" + ",".join([attempt_id.hex() for attempt_id in attempt_ids]) + "}"
-    )
-    return [(row["attempt_id"], row["node_id"], row["body"], row["account_id"]) for row in rows]
-
-
-async def call_off(connection: Connection, attempts: Sequence[AttemptHappening], reason: str, now: Instant) -> None:
-    """Tell nodes to stop these attempts."""
-    if attempts:
-        await _CALL_OFF.run(
-            connection,
-            attempt_ids=uuid_array([attempt.attempt_id for attempt in attempts]),
-            node_ids=uuid_array([attempt.node_id for attempt in attempts]),
-            leases=bigint_array([attempt.lease for attempt in attempts]),
-            reason=reason,
-            now=now,
-        )
+async def reserved(transaction: Connection, attempt_ids: Sequence[bytes]) -> list[ReservedAttempt]:
+    """The undelivered ones of these attempts, which are named by the bytes of their ids."""
+    return await _RESERVED.rows(transaction, attempt_ids=[UUID(bytes=attempt_id) for attempt_id in attempt_ids])
 
 
 async def take_call_offs(connection: Connection, process_id: UUID) -> list[CallOff]:
     """The attempts that the nodes of a process have to stop; each is returned once."""
-    return [CallOff(**row) for row in await _CALLED_OFF.rows(connection, process_id=process_id)]
+    return await _CALLED_OFF.rows(connection, process_id=process_id)
 
 
 async def forget(connection: Connection, until: Instant) -> None:
@@ -122,5 +121,5 @@ async def forget(connection: Connection, until: Instant) -> None:
     await _FORGET.run(connection, until=until)
 
 
-def _happening(row: asyncpg.Record, happening: Happening, reason: str) -> AttemptHappening:
-    return AttemptHappening(row["attempt_id"], row["tries"], row["node_id"], (happening,), reason)
+def _happening(held: _HeldAttempt, happening: Happening, reason: str) -> AttemptHappening:
+    return AttemptHappening(held.attempt_id, held.tries, held.node_id, (happening,), reason)

@@ -4,31 +4,15 @@ A task that has not ended is in the queue or has a lease, never both. Whoever de
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import Instant
+from tidemill.core.jobs.plans.job_changes import NewTask
 from tidemill.core.trust.checks.choice import THE_POOL
-from tidemill.store.arrays import bigint_array, uuid_array
 from tidemill.store.query import Connection, Query
 
-_FRONT = Query("jobs/task/front")
-_MAKE = Query("jobs/task/make")
-_WAITING = Query("jobs/task/waiting", by_key=True)
-_PLACE = Query("jobs/task/place", by_key=True)
-
 _KEY_BYTES = 20
-
-
-@dataclass(frozen=True, slots=True)
-class NewTask:
-    """A task to be made. `expected` is the SHA-256 of its result, where the customer knows it."""
-
-    id: UUID
-    body: bytes
-    cost_max_uc: int
-    expected: bytes | None = None
 
 
 class QueueRow(NamedTuple):
@@ -67,6 +51,17 @@ class NewLease(NamedTuple):
     deadline_at: Instant
 
 
+class _PlacedAttempt(NamedTuple):
+    attempt_id: UUID
+    number: int
+
+
+_FRONT = Query("jobs/task/front", bytes)
+_MAKE = Query("jobs/task/make")
+_WAITING = Query("jobs/task/waiting", QueueRow, by_key=True)
+_PLACE = Query("jobs/task/place", _PlacedAttempt, by_key=True)
+
+
 async def make(
     transaction: Connection, job_id: UUID, account_id: UUID, tasks: Sequence[NewTask], *, rank: int, now: Instant
 ) -> None:
@@ -77,44 +72,41 @@ async def make(
         account_id=account_id,
         rank=rank,
         now=now,
-        ids=uuid_array([task.id for task in tasks]),
+        ids=[task.id for task in tasks],
         bodies=[task.body for task in tasks],
         expected=[task.expected for task in tasks],
-        costs_max_uc=bigint_array([task.cost_max_uc for task in tasks]),
+        costs_max_uc=[task.cost_max_uc for task in tasks],
     )
 
 
 async def front(connection: Connection, limit: int) -> list[bytes]:
     """The keys of tasks that wait for a node, the most urgent first."""
-    row = await _FRONT.row(connection, limit=limit)
-    assert row, "an aggregate has a row"
-    packed: bytes = row["front"]
+    packed = await _FRONT.only(connection, limit=limit)
     return [packed[at : at + _KEY_BYTES] for at in range(0, len(packed), _KEY_BYTES)]
 
 
 async def waiting(transaction: Connection, keys: Sequence[bytes]) -> list[QueueRow]:
     """The tasks of these keys that still wait, in no order."""
-    rows = await _WAITING.rows(
+    return await _WAITING.rows(
         transaction,
-        ranks=bigint_array([int.from_bytes(key[:2], "big") for key in keys]),
-        task_ids="{" + ",".join([key[4:].hex() for key in keys]) + "}",
+        ranks=[int.from_bytes(key[:2], "big") for key in keys],
+        task_ids=[UUID(bytes=key[4:]) for key in keys],
     )
-    return [QueueRow(*row) for row in rows]
 
 
 async def place(transaction: Connection, leases: Sequence[NewLease], now: Instant) -> Mapping[UUID, int]:
     """Give tasks to nodes. Returns the new attempts and their numbers; for the others, somebody else was quicker, or
     the node is gone."""
-    rows = await _PLACE.rows(
+    placed = await _PLACE.rows(
         transaction,
         now=now,
-        ranks=bigint_array([lease.rank for lease in leases]),
-        task_ids=uuid_array([lease.task_id for lease in leases]),
-        attempt_ids=uuid_array([lease.attempt_id for lease in leases]),
-        node_ids=uuid_array([lease.node_id for lease in leases]),
-        owner_ids=uuid_array([lease.owner_id for lease in leases]),
-        hourly_uc=bigint_array([lease.hourly_uc for lease in leases]),
-        quoted_ms=bigint_array([lease.quoted_ms for lease in leases]),
-        deadlines_us=bigint_array([lease.deadline_at for lease in leases]),
+        ranks=[lease.rank for lease in leases],
+        task_ids=[lease.task_id for lease in leases],
+        attempt_ids=[lease.attempt_id for lease in leases],
+        node_ids=[lease.node_id for lease in leases],
+        owner_ids=[lease.owner_id for lease in leases],
+        hourly_uc=[lease.hourly_uc for lease in leases],
+        quoted_ms=[lease.quoted_ms for lease in leases],
+        deadlines_us=[lease.deadline_at for lease in leases],
     )
-    return {row["attempt_id"]: row["number"] for row in rows}
+    return {attempt.attempt_id: attempt.number for attempt in placed}

@@ -12,7 +12,7 @@ from uuid import UUID
 from tidemill.core.artefacts.grants import Access, Grant
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.ids import Ids
-from tidemill.core.jobs.task_events import TasksPlaced
+from tidemill.core.jobs.events import TasksPlaced
 from tidemill.core.placement.placer import TaskPlacement
 from tidemill.store.artefacts import artefact_grants
 from tidemill.store.events import events

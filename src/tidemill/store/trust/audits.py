@@ -9,19 +9,19 @@ from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.jobs.task import RetryLimits, TaskState
+from tidemill.core.jobs.plans.happenings import UnwantedTask, WorkTerms
+from tidemill.core.jobs.plans.work_plan import follow
+from tidemill.core.jobs.task import RetryLimits
 from tidemill.core.trust.audits.comparison import Difference
 from tidemill.core.trust.checks.choice import THE_POOL
 from tidemill.store.database import Database
-from tidemill.store.jobs import task_ends
+from tidemill.store.jobs import work_plans
 from tidemill.store.jobs.late_results import RANKS
-from tidemill.store.jobs.task_ends import TaskEnd
 from tidemill.store.query import Connection, Query
 
-_BEGIN = Query("trust/audit/begin")
-_GIVE_UP = Query("trust/audit/give_up", by_key=True)
-_JUDGED = Query("trust/audit/judged")
-_EARLIER = Query("trust/audit/earlier")
+_BEGIN = Query("trust/audit/begin", UUID)
+_GIVE_UP = Query("trust/audit/give_up", UnwantedTask, by_key=True)
+_EARLIER = Query("trust/audit/earlier", Difference)
 
 FAILURES_MAX = 2
 """A task that fails twice on house nodes is not tried a third time: then nobody can tell."""
@@ -57,22 +57,14 @@ async def begin(
     return row is not None
 
 
-async def give_up(database: Database, before: Instant, limit: int, now: Instant) -> int:
+async def give_up(database: Database, before: Instant, limit: int, terms: WorkTerms, ids: Ids, now: Instant) -> int:
     """End audits that have waited since before an instant, and that no node has. Returns how many."""
     async with database.transaction() as transaction:
-        rows = await _GIVE_UP.rows(transaction, ranks=list(RANKS), before=before, limit=limit)
-        ends = [TaskEnd(row["task_id"], row["job_id"], TaskState.CANCELLED) for row in rows]
-        await task_ends.write(transaction, ends, now)
-    return len(ends)
-
-
-async def close(
-    transaction: Connection, attempt_id: UUID, result_sha256: bytes | None, verdict: str, now: Instant
-) -> None:
-    """Store the outcome of an audit."""
-    await _JUDGED.run(transaction, attempt_id=attempt_id, found=result_sha256, verdict=verdict, now=now)
+        unwanted = await _GIVE_UP.rows(transaction, ranks=list(RANKS), before=before, limit=limit)
+        await work_plans.write(transaction, follow((), {}, terms, ids, now, unwanted=unwanted), terms, ids, now)
+    return len(unwanted)
 
 
 async def earlier(connection: Connection, task_id: UUID, attempt_id: UUID) -> list[Difference]:
     """Earlier results of the same task that differed from a house node's."""
-    return [Difference(**row) for row in await _EARLIER.rows(connection, task_id=task_id, attempt_id=attempt_id)]
+    return await _EARLIER.rows(connection, task_id=task_id, attempt_id=attempt_id)

@@ -4,67 +4,49 @@ Checking a result twice changes nothing the second time, because its lease is ov
 audit is deleted with the verdict.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
-
-import asyncpg
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
+from tidemill.core.jobs.plans.happenings import AttemptHappening, WorkTerms
+from tidemill.core.jobs.plans.work_plan import WorkPlan
 from tidemill.core.jobs.receipts import Receipt, ReceiptRefusal, inclusion, read_receipt
-from tidemill.core.jobs.task_events import TimesDoubted
 from tidemill.core.trust.checks.plausibility import AttemptTimes, MeasuredSpeeds
-from tidemill.core.trust.checks.receipt_checks import ReceiptJudgement, used_ms
-from tidemill.store.artefacts import artefacts
+from tidemill.core.trust.checks.unchecked_results import SecondExecution, UncheckedResult
 from tidemill.store.database import Database
-from tidemill.store.events import events
-from tidemill.store.jobs import outcomes
-from tidemill.store.jobs.outcomes import AttemptHappening, BatchOutcome, WorkTerms
-from tidemill.store.query import Connection, Query
-from tidemill.store.trust import audits
-
-_JUDGE = Query("trust/lease/judge", by_key=True)
+from tidemill.store.jobs import work_plans
+from tidemill.store.query import Query
 
 
-@dataclass(frozen=True, slots=True)
-class SecondExecution:
-    """The ended second execution of a task: its receipt, or why there is nothing to compare with."""
-
-    attempt_id: UUID | None
-    receipt: Receipt | None
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class UncheckedResult:
-    """A delivered result: its receipt, the task, the result its customer expects, and the outcome of a second
-    execution.
-
-    `is_uploaded` says that the artefact in the receipt was uploaded for this attempt.
-    """
+class _TakenResult(NamedTuple):
+    """A delivered result with its task and node, and with the audit of it, if there is one."""
 
     attempt_id: UUID
     task_id: UUID
     node_id: UUID
     owner_id: UUID
-    lease: int
+    tries: int
+    place: int
+    offered_at: Instant
     body: bytes
     expected: bytes | None
+    batch: bytes
+    received_at: Instant
     house: bool
-    receipt: Receipt
-    times: AttemptTimes
-    device: MeasuredSpeeds
-    is_uploaded: bool
-    second_execution: SecondExecution | None
+    uploaded: str | None
+    model: str
+    memory_mib: int
+    gpu_ops_per_s: int
+    cpu_ops_per_s: int
+    audit_ended: str | None
+    audit_attempt_id: UUID | None
+    audit_reason: str | None
+    audit_place: int | None
+    audit_batch: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedResult:
-    """The judgement on a result, and a doubt about its times, if any."""
-
-    result: UncheckedResult
-    judged: ReceiptJudgement
-    doubt: str = ""
+_JUDGE = Query("trust/lease/judge", _TakenResult, by_key=True)
 
 
 async def take(
@@ -75,67 +57,44 @@ async def take(
     `mine` includes results that this process has leased already.
     """
     async with database.transaction() as transaction:
-        rows = await _JUDGE.rows(
+        taken = await _JUDGE.rows(
             transaction, judge=judge, until=Instant(now + lease_us), limit=limit, now=now, mine=mine
         )
-    return [_unchecked_result(row) for row in rows]
+    return [_unchecked_result(result) for result in taken]
 
 
-async def settle(database: Database, checked: CheckedResult, terms: WorkTerms, ids: Ids, now: Instant) -> BatchOutcome:
-    """Apply a judgement: pay, try again, or give the money back to the customer. A doubt gets an event."""
-    result, judgement, doubt = checked.result, checked.judged, checked.doubt
-    reason = f"{judgement.reason} {doubt}" if doubt else judgement.reason
-    happening = AttemptHappening(
-        *(result.attempt_id, result.lease, result.node_id, judgement.happenings[1:], reason, judgement.verdict),
-        used_ms(result.receipt),
-    )
+async def settle(database: Database, judged: AttemptHappening, terms: WorkTerms, ids: Ids, now: Instant) -> WorkPlan:
+    """Apply a judgement: pay, try again, or give the money back to the customer."""
     async with database.transaction() as transaction:
-        applied = await outcomes.apply(transaction, [happening], terms, ids, now)
-        if result.attempt_id not in applied.attempts:
-            return applied
-        if doubt:
-            event = TimesDoubted(result.owner_id, result.node_id, result.attempt_id, doubt)
-            await events.append(transaction, [event], ids, now)
-        if result.second_execution is not None:
-            await _close(transaction, result, result.second_execution, judgement, now)
-        return applied
+        return await work_plans.apply(transaction, [judged], terms, ids, now)
 
 
-async def _close(
-    transaction: Connection, result: UncheckedResult, second: SecondExecution, judgement: ReceiptJudgement, now: Instant
-) -> None:
-    result_sha256 = second.receipt.result_sha256 or None if second.receipt else None
-    await audits.close(transaction, result.attempt_id, result_sha256, judgement.verdict, now)
-    if second.attempt_id is not None:
-        await artefacts.let_go_of_result(transaction, second.attempt_id, now)
-
-
-def _unchecked_result(row: asyncpg.Record) -> UncheckedResult:
-    receipt = _receipt(row["batch"], row["place"])
+def _unchecked_result(taken: _TakenResult) -> UncheckedResult:
+    receipt = _receipt(taken.batch, taken.place)
     return UncheckedResult(
-        attempt_id=row["attempt_id"],
-        task_id=row["task_id"],
-        node_id=row["node_id"],
-        owner_id=row["owner_id"],
-        lease=row["tries"],
-        body=row["body"],
-        expected=row["expected"],
-        house=row["house"],
+        attempt_id=taken.attempt_id,
+        task_id=taken.task_id,
+        node_id=taken.node_id,
+        owner_id=taken.owner_id,
+        lease=taken.tries,
+        body=taken.body,
+        expected=taken.expected,
+        house=taken.house,
         receipt=receipt,
-        times=AttemptTimes(row["offered_at"], row["received_at"]),
-        device=MeasuredSpeeds(row["model"], row["memory_mib"], row["gpu_ops_per_s"], row["cpu_ops_per_s"]),
-        is_uploaded=receipt.artefact is not None and row["uploaded"] == receipt.artefact.text,
-        second_execution=None if row["audit_ended"] is None else _second_execution(row),
+        times=AttemptTimes(taken.offered_at, taken.received_at),
+        device=MeasuredSpeeds(taken.model, taken.memory_mib, taken.gpu_ops_per_s, taken.cpu_ops_per_s),
+        is_uploaded=receipt.artefact is not None and taken.uploaded == receipt.artefact.text,
+        second_execution=None if taken.audit_ended is None else _second_execution(taken),
     )
 
 
-def _second_execution(row: asyncpg.Record) -> SecondExecution:
-    has_receipt = row["audit_batch"] is not None
-    receipt = _receipt(row["audit_batch"], row["audit_place"]) if has_receipt else None
-    return SecondExecution(row["audit_attempt_id"], receipt, row["audit_reason"] or "")
+def _second_execution(taken: _TakenResult) -> SecondExecution:
+    batch, place = taken.audit_batch, taken.audit_place
+    receipt = None if batch is None or place is None else _receipt(batch, place)
+    return SecondExecution(taken.audit_attempt_id, receipt, taken.audit_reason or "")
 
 
-def _receipt(batch: bytes, index: int) -> Receipt:
-    receipt = read_receipt(inclusion(batch, index).receipt)
+def _receipt(batch: bytes, place: int) -> Receipt:
+    receipt = read_receipt(inclusion(batch, place).receipt)
     assert not isinstance(receipt, ReceiptRefusal), "only what could be read was kept"
     return receipt

@@ -1,2 +1,5 @@
--- Give a job more time or a larger budget. The caller has locked it.
-UPDATE job SET deadline_at = coalesce(:deadline_at, deadline_at), budget_uc = coalesce(:budget_uc, budget_uc) WHERE id = :id
+-- Give a job more time, a larger budget, or another hold. The caller has locked it.
+UPDATE job
+SET deadline_at = coalesce(:deadline_at, deadline_at), budget_uc = coalesce(:budget_uc, budget_uc),
+    hold_id = coalesce(:hold_id, hold_id)
+WHERE id = :id

@@ -1,6 +1,8 @@
--- Attempts that were given up while their tasks are still open, each with its task, node and terms.
-SELECT a.id AS attempt_id, a.task_id, a.job_id, j.account_id, a.node_id, a.owner_id, a.lease, a.state, a.hourly_uc,
-       a.quoted_ms, a.offered_at
+-- Attempts that were given up while their tasks are still open, as leases. Rank and failures are those of whoever has
+-- the task now, so they are not told here.
+SELECT a.id AS attempt_id, a.task_id, a.job_id, j.account_id, a.node_id, a.owner_id, 0::smallint AS rank,
+       0::smallint AS failures, a.lease AS tries, a.state, a.batch_id, a.place, a.hourly_uc, a.quoted_ms, a.offered_at,
+       t.expected, t.cost_max_uc, j.hold_id, j.closing IS NULL AS wanted, j.private
 FROM unnest(:attempt_ids::text::uuid[]) AS w (id)
 JOIN attempt AS a ON a.id = w.id JOIN task AS t ON t.id = a.task_id JOIN job AS j ON j.id = a.job_id
 WHERE a.state IN ('lost', 'expired') AND t.ended IS NULL

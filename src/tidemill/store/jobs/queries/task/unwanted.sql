@@ -6,4 +6,4 @@ USING (
     ORDER BY rank, task_id LIMIT :limit FOR UPDATE SKIP LOCKED
 ) AS u
 WHERE q.rank = u.rank AND q.task_id = u.task_id
-RETURNING q.task_id, q.job_id
+RETURNING q.task_id, q.job_id, false AS is_audit

@@ -12,15 +12,17 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.jobs.attempt import AttemptState, Happening
 from tidemill.core.jobs.job import JobHappening, JobState
+from tidemill.core.jobs.plans.happenings import AttemptHappening, WorkTerms
+from tidemill.core.jobs.plans.job_changes import JobPlan, NewTask
+from tidemill.core.jobs.plans.work_plan import WorkPlan
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.jobs.task import Blame, RetryLimits
 from tidemill.core.ledger import AccountKind, LedgerAccount, PostingRefusal, Transfer
 from tidemill.core.settlement.rewards import RewardPlan
 from tidemill.store.database import Database
-from tidemill.store.jobs import job_closures, jobs, leases, outcomes, tasks
-from tidemill.store.jobs.jobs import Draft, JobPlan
-from tidemill.store.jobs.outcomes import AttemptHappening, BatchOutcome, WorkTerms
-from tidemill.store.jobs.tasks import NewLease, NewTask
+from tidemill.store.jobs import abandoned_work, jobs, leases, tasks, work_plans
+from tidemill.store.jobs.jobs import Draft
+from tidemill.store.jobs.tasks import NewLease
 from tidemill.store.ledger import books, ledger
 
 IDS = Ids(secrets.randbits)
@@ -72,9 +74,9 @@ class Pool:
         owner_id = self.whose[node_id]
         return NewLease(rank, task_id, IDS.new(self.now), node_id, owner_id, HOURLY_UC, QUOTED_MS, deadline)
 
-    async def apply(self, said: list[AttemptHappening]) -> BatchOutcome:
+    async def apply(self, said: list[AttemptHappening]) -> WorkPlan:
         async with self.database.transaction() as transaction:
-            return await outcomes.apply(transaction, said, TERMS, IDS, self.now)
+            return await work_plans.apply(transaction, said, TERMS, IDS, self.now)
 
     async def balance(self, account: LedgerAccount) -> int:
         async with self.database.connection() as connection:
@@ -115,7 +117,7 @@ async def test_a_job_is_placed_judged_and_paid_and_the_rest_of_its_hold_goes_bac
     job_id = await pool.job(4)
     placed = await pool.place()
     applied = await pool.apply([said(one, *DELIVERED_AND_RIGHT) for one in placed])
-    assert applied.jobs_ended == {job_id: JobState.COMPLETED}
+    assert set(applied.states.values()) == {AttemptState.JUDGED}
     assert await pool.state(job_id) is JobState.COMPLETED
     rewards = [await pool.balance(LedgerAccount(AccountKind.PROVIDER_LOCKED, one)) for one in pool.owners]
     assert rewards == [2_000_000, 2_000_000]
@@ -135,8 +137,8 @@ async def test_a_job_is_placed_judged_and_paid_and_the_rest_of_its_hold_goes_bac
 async def test_what_comes_twice_is_paid_once(pool: Pool) -> None:
     await pool.job(1)
     [one] = await pool.place()
-    assert (await pool.apply([said(one, *DELIVERED_AND_RIGHT)])).attempts == {one.attempt_id: AttemptState.JUDGED}
-    assert (await pool.apply([said(one, *DELIVERED_AND_RIGHT)])).attempts == {}
+    assert (await pool.apply([said(one, *DELIVERED_AND_RIGHT)])).states == {one.attempt_id: AttemptState.JUDGED}
+    assert (await pool.apply([said(one, *DELIVERED_AND_RIGHT)])).states == {}
     assert await pool.balance(LedgerAccount(AccountKind.PROVIDER_LOCKED, one.owner_id)) == 1_000_000
 
 
@@ -145,7 +147,7 @@ async def test_many_who_bring_the_same_results_at_once_are_paid_once(pool: Pool)
     placed = await pool.place()
     brought = [said(one, *DELIVERED_AND_RIGHT) for one in placed]
     answers = await asyncio.gather(*(pool.apply(secrets.SystemRandom().sample(brought, 20)) for _ in range(6)))
-    assert sum(len(one.attempts) for one in answers) == 20
+    assert sum(len(one.states) for one in answers) == 20
     assert await pool.balance(LedgerAccount(AccountKind.CUSTOMER, pool.customer)) == 80 * COST_UC
 
 
@@ -160,8 +162,8 @@ async def test_a_node_cannot_speak_for_another_or_for_an_older_lease(pool: Pool)
     await pool.job(1)
     [one] = await pool.place()
     other = next(node for node in pool.nodes if node != one.node_id)
-    assert (await pool.apply([AttemptHappening(one.attempt_id, 1, other, DELIVERED_AND_RIGHT)])).attempts == {}
-    assert (await pool.apply([AttemptHappening(one.attempt_id, 2, one.node_id, DELIVERED_AND_RIGHT)])).attempts == {}
+    assert (await pool.apply([AttemptHappening(one.attempt_id, 1, other, DELIVERED_AND_RIGHT)])).states == {}
+    assert (await pool.apply([AttemptHappening(one.attempt_id, 2, one.node_id, DELIVERED_AND_RIGHT)])).states == {}
 
 
 async def test_a_task_whose_node_is_lost_waits_for_another(pool: Pool) -> None:
@@ -189,12 +191,10 @@ async def test_a_result_that_waits_for_its_verdict_keeps_its_lease(pool: Pool) -
     await pool.job(1)
     [one] = await pool.place()
     batch_id = IDS.new(pool.now)
-    brought = AttemptHappening(
-        one.attempt_id, 1, one.node_id, (Happening.DELIVERED,), batch_id=batch_id, receipt_index=3
-    )
-    assert (await pool.apply([brought])).attempts == {one.attempt_id: AttemptState.SUBMITTED}
+    brought = AttemptHappening(one.attempt_id, 1, one.node_id, (Happening.DELIVERED,), batch_id=batch_id, place=3)
+    assert (await pool.apply([brought])).states == {one.attempt_id: AttemptState.SUBMITTED}
     judged = AttemptHappening(one.attempt_id, 1, one.node_id, (Happening.PASSED,), "right", "pass", QUOTED_MS)
-    assert (await pool.apply([judged])).attempts == {one.attempt_id: AttemptState.JUDGED}
+    assert (await pool.apply([judged])).states == {one.attempt_id: AttemptState.JUDGED}
     async with pool.database.connection() as connection:
         row = await connection.fetchrow("SELECT batch_id, place FROM attempt")
     assert row
@@ -236,18 +236,17 @@ async def test_a_job_that_is_called_off_pays_what_was_delivered_and_stops_the_re
         [AttemptHappening(first.attempt_id, 1, first.node_id, (Happening.DELIVERED,), batch_id=IDS.new(pool.now))]
     )
     async with pool.database.transaction() as transaction:
-        assert await job_closures.close(transaction, job_id, JobHappening.CALLED_OFF) is None
-        assert await job_closures.close(transaction, job_id, JobHappening.CALLED_OFF) is JobRefusal.JOB_OVER
-    async with pool.database.transaction() as transaction:
-        swept = await job_closures.sweep(transaction, 100, TERMS.plan, IDS, pool.now)
-    assert swept.attempts == {second.attempt_id: AttemptState.CANCELLED}
+        assert await jobs.close(transaction, job_id, JobHappening.CALLED_OFF) is None
+        assert await jobs.close(transaction, job_id, JobHappening.CALLED_OFF) is JobRefusal.JOB_OVER
+    swept = await abandoned_work.sweep(pool.database, 100, TERMS, IDS, pool.now)
+    assert swept.states == {second.attempt_id: AttemptState.CANCELLED}
     async with pool.database.connection() as connection:
         [told] = await leases.take_call_offs(connection, PROCESS)
         assert (told.attempt_id, told.node_id, told.lease) == (second.attempt_id, second.node_id, 1)
         assert await leases.take_call_offs(connection, PROCESS) == []
     assert await pool.state(job_id) is JobState.QUEUED
-    judged = await pool.apply([said(first, Happening.PASSED)])
-    assert judged.jobs_ended == {job_id: JobState.CANCELLED}
+    await pool.apply([said(first, Happening.PASSED)])
+    assert await pool.state(job_id) is JobState.CANCELLED
     assert await pool.balance(LedgerAccount(AccountKind.CUSTOMER, pool.customer)) == 99 * COST_UC
 
 
@@ -264,12 +263,11 @@ async def test_jobs_called_off_while_their_tasks_are_placed_judged_and_put_back_
     async def call_off() -> None:
         for job_id in made:
             async with pool.database.transaction() as transaction:
-                await job_closures.close(transaction, job_id, JobHappening.CALLED_OFF)
+                await jobs.close(transaction, job_id, JobHappening.CALLED_OFF)
             await sweep()
 
     async def sweep() -> None:
-        async with pool.database.transaction() as transaction:
-            await job_closures.sweep(transaction, 100, TERMS.plan, IDS, pool.now)
+        await abandoned_work.sweep(pool.database, 100, TERMS, IDS, pool.now)
 
     await asyncio.gather(work(), work(), call_off(), work())
     await sweep()
@@ -308,7 +306,7 @@ async def test_the_attempts_of_a_node_that_is_offline_are_given_up(pool: Pool) -
         await connection.execute("UPDATE presence SET offline_since = $1", pool.now)
     [lost] = await given_up(pool)
     assert lost.happenings == (Happening.NODE_LOST,)
-    assert (await pool.apply([lost])).attempts == {one.attempt_id: AttemptState.LOST}
+    assert (await pool.apply([lost])).states == {one.attempt_id: AttemptState.LOST}
 
 
 async def test_offers_are_found_by_number_and_whole_for_who_is_newly_linked(pool: Pool) -> None:

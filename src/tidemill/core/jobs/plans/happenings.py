@@ -1,0 +1,114 @@
+"""What happens to attempts, and to what it happens: the leases as they were locked, with the terms of their tasks."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+from tidemill.core.jobs.attempt import AttemptState, Happening
+from tidemill.core.jobs.task import RetryLimits
+from tidemill.core.settlement.rewards import RewardPlan
+
+WANTED_NO_MORE = "The job wants no more of its tasks."
+
+
+class Lease(NamedTuple):
+    """An attempt that holds its task, with the terms of its task and job. `tries` is also the lease's token.
+
+    An audit belongs to no job: it has no hold, and is always wanted.
+    """
+
+    attempt_id: UUID
+    task_id: UUID
+    job_id: UUID
+    account_id: UUID
+    node_id: UUID
+    owner_id: UUID
+    rank: int
+    failures: int
+    tries: int
+    state: AttemptState
+    batch_id: UUID | None
+    place: int | None
+    hourly_uc: int
+    quoted_ms: int
+    offered_at: Instant
+    expected: bytes | None
+    cost_max_uc: int
+    hold_id: UUID | None
+    wanted: bool
+    private: bool
+
+    def is_held_by(self, node_id: UUID, token: int) -> bool:
+        return self.tries == token and self.node_id == node_id
+
+
+Leases: TypeAlias = Mapping[UUID, Lease]
+"""By attempt."""
+
+
+class CheckNotes(NamedTuple):
+    """What a check found besides its verdict: a doubt about times, and the second execution that it compared with."""
+
+    doubt: str = ""
+    was_repeated: bool = False
+    repeated_sha256: bytes | None = None
+    repeated_by: UUID | None = None
+    """The attempt of the second execution, whose result is wanted no more."""
+
+
+class AttemptHappening(NamedTuple):
+    """What happened to an attempt of a node, under a lease. A report by another node changes nothing.
+
+    `used_ms` is how long it took; `batch_id` and `place` say where its receipt is.
+    """
+
+    attempt_id: UUID
+    lease: int
+    node_id: UUID
+    happenings: tuple[Happening, ...]
+    reason: str = ""
+    verdict: str = ""
+    used_ms: int = 0
+    batch_id: UUID | None = None
+    place: int = 0
+    notes: CheckNotes | None = None
+
+    @property
+    def undecided(self) -> "AttemptHappening":
+        """The same without a passing verdict: the result is here, and waits."""
+        if Happening.PASSED not in self.happenings:
+            return self
+        return self._replace(happenings=(Happening.DELIVERED,), verdict="", reason="")
+
+
+class LateDelivery(NamedTuple):
+    """An attempt that was given up and delivers after all, while its task waits again or another attempt has it."""
+
+    lease: Lease
+    holder: Lease | None
+
+
+class UnwantedTask(NamedTuple):
+    """A task that waited for a node, and that nobody wants any more."""
+
+    task_id: UUID
+    job_id: UUID
+    is_audit: bool
+
+
+@dataclass(frozen=True)
+class WorkTerms:
+    """The rules: when tasks are given up, and what is paid."""
+
+    patience: RetryLimits
+    plan: RewardPlan
+
+
+def call_offs(unwanted: Iterable[Lease]) -> list[AttemptHappening]:
+    """Leases that closed jobs want no more, as happenings."""
+    return [
+        AttemptHappening(lease.attempt_id, lease.tries, lease.node_id, (Happening.CALLED_OFF,), WANTED_NO_MORE)
+        for lease in unwanted
+    ]
