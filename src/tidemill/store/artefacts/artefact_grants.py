@@ -5,23 +5,34 @@ are over; a forgotten grant expires by itself. Lock a grant after its account's 
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 from uuid import UUID
-
-import asyncpg
 
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.grants import Access, Grant
 from tidemill.core.clock import Instant
 from tidemill.store.query import Connection, Query
 
+
+class _GrantRow(NamedTuple):
+    """A grant without its digest, which whoever asks knows."""
+
+    attempt_id: UUID
+    node_id: UUID
+    account_id: UUID
+    access: Access
+    size_max_bytes: int
+    until: Instant
+
+
 _GIVE = Query("artefacts/artefact_grant/give")
 _TAKE_BACK = Query("artefacts/artefact_grant/take_back")
 _STOP = Query("artefacts/upload/stop")
-_OF_DIGEST = Query("artefacts/artefact_grant/of_digest")
-_OF_RESULT = Query("artefacts/artefact_grant/of_result")
-_LOCK = Query("artefacts/artefact_grant/lock")
+_OF_DIGEST = Query("artefacts/artefact_grant/of_digest", _GrantRow)
+_OF_RESULT = Query("artefacts/artefact_grant/of_result", _GrantRow)
+_LOCK = Query("artefacts/artefact_grant/lock", UUID)
 _USE_UP = Query("artefacts/artefact_grant/use_up")
-_FORGET = Query("artefacts/artefact_grant/forget")
+_FORGET = Query("artefacts/artefact_grant/forget", UUID)
 
 
 async def give(connection: Connection, grants: Sequence[Grant]) -> None:
@@ -46,18 +57,18 @@ async def take_back(transaction: Connection, attempt_ids: Sequence[UUID], now: I
 
 async def of_digest(connection: Connection, node_id: UUID, digest: Digest) -> Sequence[Grant]:
     """What a node may read of these bytes."""
-    return [_grant(row) for row in await _OF_DIGEST.rows(connection, node_id=node_id, digest=digest.text)]
+    return [Grant(*row, digest) for row in await _OF_DIGEST.rows(connection, node_id=node_id, digest=digest.text)]
 
 
 async def of_result(connection: Connection, node_id: UUID, attempt_id: UUID) -> Grant | None:
     """What a node may upload for an attempt."""
     row = await _OF_RESULT.row(connection, node_id=node_id, attempt_id=attempt_id)
-    return _grant(row) if row else None
+    return Grant(*row) if row else None
 
 
 async def still(transaction: Connection, grant: Grant) -> bool:
     """Whether a grant to write is valid; it is locked until the transaction ends."""
-    return bool(await _LOCK.row(transaction, node_id=grant.node_id, attempt_id=grant.attempt_id))
+    return await _LOCK.row(transaction, node_id=grant.node_id, attempt_id=grant.attempt_id) is not None
 
 
 async def use_up(transaction: Connection, attempt_id: UUID) -> None:
@@ -68,15 +79,3 @@ async def use_up(transaction: Connection, attempt_id: UUID) -> None:
 async def forget(connection: Connection, before: Instant, limit: int) -> int:
     """Delete grants that expired before an instant. Returns how many."""
     return len(await _FORGET.rows(connection, before=before, limit=limit))
-
-
-def _grant(row: asyncpg.Record) -> Grant:
-    return Grant(
-        attempt_id=row["attempt_id"],
-        node_id=row["node_id"],
-        account_id=row["account_id"],
-        access=Access(row["access"]),
-        size_max_bytes=row["size_max_bytes"],
-        until=row["until"],
-        digest=Digest(row["digest"]) if row["digest"] else None,
-    )

@@ -7,9 +7,8 @@ and deleted after storage has deleted them.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
-
-import asyncpg
 
 from tidemill.core.artefacts.access import AccountCaller, refused_deleting
 from tidemill.core.artefacts.artefact import Artefact, Digest, Purpose
@@ -21,26 +20,52 @@ from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
 from tidemill.core.reasons import checked_reason
 from tidemill.core.refusals import Refusal
-from tidemill.store.arrays import uuid_array
 from tidemill.store.artefacts import artefact_grants, artefact_usage, uploads
 from tidemill.store.events import events
 from tidemill.store.query import Connection, Query
 
-_FIND = Query("artefacts/artefact/find")
-_LOCK = Query("artefacts/artefact/lock")
-_LIST = Query("artefacts/artefact/list")
+
+class _ArtefactRow(NamedTuple):
+    id: UUID
+    account_id: UUID
+    digest: str
+    size_bytes: int
+    purpose: Purpose
+    name: str
+    made_at: Instant
+    attempt_id: UUID | None
+
+    def artefact(self) -> Artefact:
+        return Artefact(self.id, self.account_id, Digest(self.digest), *self[3:])
+
+
+class _OwnedRow(NamedTuple):
+    id: UUID
+    account_id: UUID
+
+
+class _ContentRow(NamedTuple):
+    digest: str
+    size_bytes: int
+    refers: int
+    idle_since: Instant
+
+
+_FIND = Query("artefacts/artefact/find", _ArtefactRow)
+_LOCK = Query("artefacts/artefact/lock", _ArtefactRow)
+_LIST = Query("artefacts/artefact/list", _ArtefactRow)
 _MAKE = Query("artefacts/artefact/make")
 _DELETE = Query("artefacts/artefact/delete")
-_NEEDED = Query("artefacts/artefact/needed")
+_NEEDED = Query("artefacts/artefact/needed", int)
 _HOLD = Query("artefacts/artefact/hold")
 _LET_GO = Query("artefacts/artefact/let_go")
-_OF_DELETED_ACCOUNTS = Query("artefacts/artefact/of_deleted_accounts")
-_IDLE = Query("artefacts/artefact/idle")
+_OF_DELETED_ACCOUNTS = Query("artefacts/artefact/of_deleted_accounts", _OwnedRow)
+_IDLE = Query("artefacts/artefact/idle", _ContentRow)
 _FORGET = Query("artefacts/artefact/forget")
-_KNOWN = Query("artefacts/artefact/known")
-_USE = Query("artefacts/artefact/use")
+_KNOWN = Query("artefacts/artefact/known", str)
+_USE = Query("artefacts/artefact/use", UUID)
 _RELEASE = Query("artefacts/artefact/release")
-_OF_ATTEMPT = Query("artefacts/artefact/of_attempt")
+_OF_ATTEMPT = Query("artefacts/artefact/of_attempt", _OwnedRow)
 
 
 @dataclass(frozen=True)
@@ -73,18 +98,18 @@ async def listed(
         after=after_id,
         limit=limit,
     )
-    return [_artefact(row) for row in rows]
+    return [row.artefact() for row in rows]
 
 
 async def get(connection: Connection, artefact_id: UUID) -> Artefact | None:
     row = await _FIND.row(connection, id=artefact_id)
-    return _artefact(row) if row else None
+    return row.artefact() if row else None
 
 
 async def locked(transaction: Connection, artefact_id: UUID) -> Artefact | None:
     """One artefact, locked until the transaction ends."""
     row = await _LOCK.row(transaction, id=artefact_id)
-    return _artefact(row) if row else None
+    return row.artefact() if row else None
 
 
 async def keep(transaction: Connection, upload: Upload, digest: Digest, ids: Ids, now: Instant) -> UUID | UploadRefusal:
@@ -134,7 +159,7 @@ async def delete(
     artefact = await locked(transaction, artefact_id)
     if artefact is None:
         return ArtefactRefusal.UNKNOWN_ARTEFACT
-    if refusal := refused_deleting(artefact, deleting.caller, await _needed(transaction, artefact_id)):
+    if refusal := refused_deleting(artefact, deleting.caller, await _NEEDED.only(transaction, id=artefact_id)):
         return refusal
     own = deleting.caller.account_id == artefact.account_id
     reason = "" if own else checked_reason(deleting.reason)
@@ -152,28 +177,28 @@ async def delete(
 
 async def of_deleted_accounts(connection: Connection, limit: int) -> Sequence[tuple[UUID, UUID]]:
     """Artefacts of deleted accounts that nothing needs, each with its former owner."""
-    return [(row["id"], row["account_id"]) for row in await _OF_DELETED_ACCOUNTS.rows(connection, limit=limit)]
+    return await _OF_DELETED_ACCOUNTS.rows(connection, limit=limit)
 
 
 async def use(transaction: Connection, needs: Sequence[tuple[UUID, UUID]]) -> Collection[UUID]:
     """Note which artefacts unfinished tasks need, as pairs of task and artefact ids. Returns the artefacts that exist;
     none of them can be deleted from now on."""
     task_ids, artefact_ids = [task for task, _ in needs], [artefact for _, artefact in needs]
-    return {row["id"] for row in await _USE.rows(transaction, task_ids=task_ids, artefact_ids=artefact_ids)}
+    return set(await _USE.rows(transaction, task_ids=task_ids, artefact_ids=artefact_ids))
 
 
 async def release(connection: Connection, task_ids: Sequence[UUID]) -> None:
     """Note that these tasks ended and need no artefact any more."""
-    await _RELEASE.run(connection, task_ids=uuid_array(task_ids))
+    await _RELEASE.run(connection, task_ids=task_ids)
 
 
 async def let_go_of_result(transaction: Connection, attempt_id: UUID, now: Instant) -> None:
     """Delete what an attempt uploaded, because nobody wants it any more."""
-    row = await _OF_ATTEMPT.row(transaction, attempt_id=attempt_id)
-    if row is None:
+    owned = await _OF_ATTEMPT.row(transaction, attempt_id=attempt_id)
+    if owned is None:
         return
-    await artefact_usage.room(transaction, row["account_id"])
-    artefact = await locked(transaction, row["id"])
+    await artefact_usage.room(transaction, owned.account_id)
+    artefact = await locked(transaction, owned.id)
     if artefact is not None:
         await _delete(transaction, artefact, now)
 
@@ -181,7 +206,7 @@ async def let_go_of_result(transaction: Connection, attempt_id: UUID, now: Insta
 async def idle(connection: Connection, before: Instant, limit: int) -> Sequence[Content]:
     """Bytes without a reference since before an instant."""
     rows = await _IDLE.rows(connection, before=before, limit=limit)
-    return [Content(Digest(row["digest"]), row["size_bytes"], row["refers"], row["idle_since"]) for row in rows]
+    return [Content(Digest(row.digest), *row[1:]) for row in rows]
 
 
 async def forget(connection: Connection, digest: Digest, before: Instant) -> None:
@@ -191,31 +216,10 @@ async def forget(connection: Connection, digest: Digest, before: Instant) -> Non
 
 async def known(connection: Connection, among: Sequence[Digest]) -> Collection[Digest]:
     """Which of these digests the pool knows."""
-    rows = await _KNOWN.rows(connection, digests=[digest.text for digest in among])
-    return [Digest(row["digest"]) for row in rows]
-
-
-async def _needed(transaction: Connection, artefact_id: UUID) -> int:
-    row = await _NEEDED.row(transaction, id=artefact_id)
-    assert row
-    needed: int = row["needed"]
-    return needed
+    return [Digest(text) for text in await _KNOWN.rows(connection, digests=[digest.text for digest in among])]
 
 
 async def _delete(transaction: Connection, artefact: Artefact, now: Instant) -> None:
     await _DELETE.run(transaction, id=artefact.id)
     await _LET_GO.run(transaction, digest=artefact.digest.text, account_id=artefact.account_id, now=now)
     await artefact_usage.count(transaction, artefact.account_id, used=-counted_bytes(artefact.size_bytes))
-
-
-def _artefact(row: asyncpg.Record) -> Artefact:
-    return Artefact(
-        id=row["id"],
-        account_id=row["account_id"],
-        digest=Digest(row["digest"]),
-        size_bytes=row["size_bytes"],
-        purpose=Purpose(row["purpose"]),
-        name=row["name"],
-        made_at=row["made_at"],
-        attempt_id=row["attempt_id"],
-    )

@@ -6,10 +6,8 @@ kept until it expires, so that a client that missed the answer can ask for the r
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
-
-import asyncpg
 
 from tidemill.core.artefacts.artefact import Digest, Purpose
 from tidemill.core.artefacts.grants import refused_result
@@ -20,15 +18,38 @@ from tidemill.core.clock import Instant
 from tidemill.store.artefacts import artefact_grants, artefact_usage
 from tidemill.store.query import Connection, Query
 
+
+class _UploadRow(NamedTuple):
+    id: UUID
+    account_id: UUID
+    begun_by: UUID
+    purpose: Purpose
+    name: str
+    length_bytes: int
+    expected: str | None
+    expires_at: Instant
+    attempt_id: UUID | None
+    artefact_id: UUID | None
+
+    def upload(self) -> Upload:
+        return Upload(*self[:6], Digest(self.expected) if self.expected else None, *self[7:])
+
+
+class _EndedRow(NamedTuple):
+    account_id: UUID
+    length_bytes: int
+    artefact_id: UUID | None
+
+
 _BEGIN = Query("artefacts/upload/begin")
-_UNDER_WAY = Query("artefacts/upload/under_way")
-_FIND = Query("artefacts/upload/find")
-_OF_ATTEMPT = Query("artefacts/upload/of_attempt")
+_UNDER_WAY = Query("artefacts/upload/under_way", int)
+_FIND = Query("artefacts/upload/find", _UploadRow)
+_OF_ATTEMPT = Query("artefacts/upload/of_attempt", UUID)
 _TOUCH = Query("artefacts/upload/touch")
-_FINISH = Query("artefacts/upload/finish")
-_END = Query("artefacts/upload/end")
-_OVERDUE = Query("artefacts/upload/overdue")
-_KNOWN = Query("artefacts/upload/known")
+_FINISH = Query("artefacts/upload/finish", _UploadRow)
+_END = Query("artefacts/upload/end", _EndedRow)
+_OVERDUE = Query("artefacts/upload/overdue", _UploadRow)
+_KNOWN = Query("artefacts/upload/known", UUID)
 
 BeginRefusal: TypeAlias = OverQuota | ArtefactRefusal | UploadRefusal
 
@@ -46,9 +67,7 @@ async def begin(transaction: Connection, upload: Upload, rules: SizeRules) -> Be
     room = await artefact_usage.room(transaction, upload.account_id, rules.quota_bytes)
     if refusal := refused_room(room, upload.length_bytes, rules.size_max_bytes):
         return refusal
-    row = await _UNDER_WAY.row(transaction, account_id=upload.account_id)
-    assert row
-    if row["uploads"] >= UPLOADS_MAX:
+    if await _UNDER_WAY.only(transaction, account_id=upload.account_id) >= UPLOADS_MAX:
         return UploadRefusal.TOO_MANY_UPLOADS
     await _begin(transaction, upload)
     return None
@@ -69,16 +88,16 @@ async def begin_result(
     if not await artefact_grants.still(transaction, grant):
         return UploadRefusal.UPLOAD_NOT_GRANTED
     result = replace(upload, account_id=grant.account_id, attempt_id=attempt_id)
-    earlier = await _OF_ATTEMPT.row(transaction, attempt_id=attempt_id)
-    if earlier is not None:
-        await _end(transaction, earlier["id"], overdue_at=None)
+    earlier_id = await _OF_ATTEMPT.row(transaction, attempt_id=attempt_id)
+    if earlier_id is not None:
+        await _end(transaction, earlier_id, overdue_at=None)
     await _begin(transaction, result)
-    return result, earlier["id"] if earlier else None
+    return result, earlier_id
 
 
 async def get(connection: Connection, upload_id: UUID) -> Upload | None:
     row = await _FIND.row(connection, id=upload_id)
-    return _upload(row) if row else None
+    return row.upload() if row else None
 
 
 async def touch(connection: Connection, upload_id: UUID, expires_at: Instant, now: Instant) -> None:
@@ -89,7 +108,7 @@ async def touch(connection: Connection, upload_id: UUID, expires_at: Instant, no
 async def finish(transaction: Connection, upload_id: UUID, artefact_id: UUID, now: Instant) -> Upload | None:
     """Mark an upload as finished; None if it is not under way. The caller holds the account's sums."""
     row = await _FINISH.row(transaction, id=upload_id, artefact_id=artefact_id, now=now)
-    return _upload(row) if row else None
+    return row.upload() if row else None
 
 
 async def end(transaction: Connection, upload: Upload, overdue_at: Instant | None = None) -> bool:
@@ -101,12 +120,12 @@ async def end(transaction: Connection, upload: Upload, overdue_at: Instant | Non
 
 async def overdue(connection: Connection, now: Instant, limit: int) -> Sequence[Upload]:
     """Uploads that have waited too long, and finished ones that nobody asks about any more."""
-    return [_upload(row) for row in await _OVERDUE.rows(connection, now=now, limit=limit)]
+    return [row.upload() for row in await _OVERDUE.rows(connection, now=now, limit=limit)]
 
 
 async def known(connection: Connection, among: Sequence[UUID]) -> Collection[UUID]:
     """Which of these uploads are under way."""
-    return [row["id"] for row in await _KNOWN.rows(connection, ids=list(among))]
+    return await _KNOWN.rows(connection, ids=list(among))
 
 
 async def _begin(transaction: Connection, upload: Upload) -> None:
@@ -126,24 +145,9 @@ async def _begin(transaction: Connection, upload: Upload) -> None:
 
 
 async def _end(transaction: Connection, upload_id: UUID, *, overdue_at: Instant | None) -> bool:
-    row = await _END.row(transaction, id=upload_id, overdue_at=overdue_at)
-    if row is None:
+    ended = await _END.row(transaction, id=upload_id, overdue_at=overdue_at)
+    if ended is None:
         return False
-    if row["artefact_id"] is None:
-        await artefact_usage.count(transaction, row["account_id"], reserved=-counted_bytes(row["length_bytes"]))
+    if ended.artefact_id is None:
+        await artefact_usage.count(transaction, ended.account_id, reserved=-counted_bytes(ended.length_bytes))
     return True
-
-
-def _upload(row: asyncpg.Record) -> Upload:
-    return Upload(
-        id=row["id"],
-        account_id=row["account_id"],
-        begun_by=row["begun_by"],
-        purpose=Purpose(row["purpose"]),
-        name=row["name"],
-        length_bytes=row["length_bytes"],
-        expected=Digest(row["expected"]) if row["expected"] else None,
-        expires_at=row["expires_at"],
-        attempt_id=row["attempt_id"],
-        artefact_id=row["artefact_id"],
-    )
