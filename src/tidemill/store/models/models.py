@@ -1,9 +1,8 @@
 """The registry of models in the database. A model's artefact stays as long as the model does."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 from uuid import UUID
-
-import asyncpg
 
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.events import ModelAdded, ModelRemoved
@@ -14,10 +13,28 @@ from tidemill.store.artefacts import artefacts
 from tidemill.store.events import events
 from tidemill.store.query import Connection, Query
 
-_ADD = Query("models/model/add")
-_LIST = Query("models/model/list")
-_FIND = Query("models/model/find")
-_REMOVE = Query("models/model/remove")
+
+class _ModelRow(NamedTuple):
+    id: UUID
+    name: str
+    source: str
+    licence: str
+    artefact_id: UUID
+    digest: str
+    size_bytes: int
+    memory_mib: int
+    gpu_memory_mib: int
+    added_by: str
+    added_at: Instant
+
+    def model(self) -> Model:
+        return Model(*self[:5], Digest(self.digest), *self[6:])
+
+
+_ADD = Query("models/model/add", UUID)
+_LIST = Query("models/model/list", _ModelRow)
+_FIND = Query("models/model/find", _ModelRow)
+_REMOVE = Query("models/model/remove", UUID)
 
 
 async def add(
@@ -47,12 +64,12 @@ async def add(
 
 async def listed(connection: Connection, after_name: str | None, limit: int) -> Sequence[Model]:
     """Models, by their names."""
-    return [_model(row) for row in await _LIST.rows(connection, after=after_name, limit=limit)]
+    return [row.model() for row in await _LIST.rows(connection, after=after_name, limit=limit)]
 
 
 async def get(connection: Connection, name: str) -> Model | None:
     row = await _FIND.row(connection, name=name)
-    return _model(row) if row else None
+    return row.model() if row else None
 
 
 async def remove(transaction: Connection, name: str, *, by: str, ids: Ids, now: Instant) -> Model | ModelRefusal:
@@ -62,8 +79,3 @@ async def remove(transaction: Connection, name: str, *, by: str, ids: Ids, now: 
         return ModelRefusal.UNKNOWN_MODEL
     await events.append(transaction, [ModelRemoved(model.id, model.name, model.digest.text, by)], ids, now)
     return model
-
-
-def _model(row: asyncpg.Record) -> Model:
-    fields = dict(row)
-    return Model(**{**fields, "digest": Digest(fields["digest"])})
