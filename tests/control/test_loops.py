@@ -253,7 +253,7 @@ async def test_a_failed_backup_is_told_and_leaves_no_file(parts: Parts, urls: Da
 async def test_only_silence_that_could_be_heard_counts_against_a_process(parts: Parts, ids: Ids) -> None:
     assert isinstance(parts.clock, HandClock)
     start = parts.clock.at
-    await register(parts.loop_database, Process(ids.new(start), "host", 1, "1", "f", start, start, "running"), ids)
+    await register(parts.loop_database, Process(ids.new(start), "host", 1, "1", "f", start, start), ids)
     listener = LostProcessLoop(parts)
     lost_after = int(parts.settings.loops.process_lost_s * SECOND)
     assert (await listener.tick(Instant(start + 10 * lost_after))).applied == 0, "we had been away ourselves"

@@ -176,12 +176,10 @@ class ControlProcess:
     async def _register(self, control: Control) -> None:
         now = control.clock.now()
         fingerprint = pool_fingerprint(self._settings)
-        process = Process(
-            control.process_id, socket.gethostname(), os.getpid(), __version__, fingerprint, now, now, "running"
-        )
+        process = Process(control.process_id, socket.gethostname(), os.getpid(), __version__, fingerprint, now, now)
         await processes.register(control.loop_database, process, control.ids)
         others = await processes.listed(control.loop_database, None, 100)
-        if strange := [other for other in others if other.state == "running" and other.settings != fingerprint]:
+        if strange := [other for other in others if other.is_running and other.settings != fingerprint]:
             log.warning("settings differ", processes=[str(other.id) for other in strange])
 
     async def _say_goodbye(self, control: Control) -> None:

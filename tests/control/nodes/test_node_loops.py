@@ -28,7 +28,7 @@ GONE = UUID(int=8)
 async def parts(database: Database, tmp_path: Path) -> AsyncIterator[Parts]:
     made = await parts_of(database, IDS, tmp_path)
     now = made.clock.now()
-    await processes.register(database, Process(made.process_id, "here", 1, "1", "", now, now, "running"), IDS)
+    await processes.register(database, Process(made.process_id, "here", 1, "1", "", now, now), IDS)
     yield made
     await made.poster.close()
 
@@ -65,7 +65,7 @@ async def test_copies_of_the_loop_find_the_silent_node_after_five_minutes_and_te
 
 async def test_the_links_of_a_process_that_said_goodbye_or_was_lost_are_freed(parts: Parts) -> None:
     now = parts.clock.now()
-    await processes.register(parts.loop_database, Process(GONE, "there", 1, "1", "", now, now, "running"), IDS)
+    await processes.register(parts.loop_database, Process(GONE, "there", 1, "1", "", now, now), IDS)
     owner = await an_owner(parts.loop_database, now)
     await nodes_of(parts.loop_database, owner, 3, GONE, now)
     await nodes_of(parts.loop_database, owner, 2, UUID(int=9), now)  # a process that nobody remembers

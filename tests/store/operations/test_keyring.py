@@ -460,7 +460,7 @@ async def test_other_machines_must_have_a_new_key_before_it_is_used(
     await open_keyring(database, settings, ids, now)
     long_ago = Instant(now - DAY)
     for host, at in ((socket.gethostname(), now), ("elsewhere", now), ("killed", long_ago)):
-        await register(database, Process(ids.new(at), host, 1, "1", "f", at, at, "running"), ids)
+        await register(database, Process(ids.new(at), host, 1, "1", "f", at, at), ids)
     file = tmp_path / "master.key"
     before = file.read_text()
     with pytest.raises(SecretsFault, match=r"other machines \(elsewhere\)"):

@@ -81,7 +81,7 @@ async def kinds(database: Database) -> list[str]:
 
 
 async def test_a_silent_process_is_lost_once_however_many_look(database: Database, ids: Ids, now: Instant) -> None:
-    process = Process(ids.new(now), "host", 1, "1.0", "fingerprint", now, now, "running")
+    process = Process(ids.new(now), "host", 1, "1.0", "fingerprint", now, now)
     await processes.register(database, process, ids)
     later = Instant(now + 60 * SECOND)
     lost = await asyncio.gather(*(processes.lose(database, later, 100, ids, later) for _ in range(10)))
@@ -94,7 +94,7 @@ async def test_a_silent_process_is_lost_once_however_many_look(database: Databas
 
 
 async def test_a_stopped_process_stays_stopped(database: Database, ids: Ids, now: Instant) -> None:
-    process = Process(ids.new(now), "host", 1, "1.0", "fingerprint", now, now, "running")
+    process = Process(ids.new(now), "host", 1, "1.0", "fingerprint", now, now)
     await processes.register(database, process, ids)
     await processes.stop(database, process.id, ids, now)
     await processes.stop(database, process.id, ids, now)
@@ -117,6 +117,14 @@ async def test_a_switch_thrown_by_many_at_once_is_told_once(database: Database, 
     async with database.connection() as connection:
         states = await switches.states(connection)
     assert [switch for switch, state in states.items() if state.stopped] == [Switch.PAYOUTS]
+
+
+async def test_a_switch_of_a_newer_program_is_ignored(database: Database, now: Instant) -> None:
+    async with database.connection() as connection:
+        await connection.execute("INSERT INTO switch VALUES ('unheard_of', true, 'because', 'somebody', $1)", now)
+        states = await switches.states(connection)
+    assert list(states) == list(Switch)
+    assert not any(state.stopped for state in states.values())
 
 
 async def answer(

@@ -105,7 +105,7 @@ class Rotation:
         """The processes seen lately: those killed together with the whole pool are never marked as lost."""
         heard_since = self.now - int(self.settings.loops.process_lost_s * SECOND)
         listed = await processes.listed(self.database, None, _PROCESSES_MAX)
-        return [process for process in listed if process.state == "running" and process.seen_at >= heard_since]
+        return [process for process in listed if process.is_running and process.seen_at >= heard_since]
 
     async def _reseal(self) -> None:
         async with self.database.connection() as connection:

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import asyncpg
+from typing import NamedTuple
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
@@ -12,7 +11,6 @@ from tidemill.core.settings import Settings
 from tidemill.core.settings.critical import (
     SettingChange,
     SettingChangeRefusal,
-    SettingChangeState,
     SettingDecided,
     SettingsDecision,
     allowed,
@@ -26,13 +24,19 @@ from tidemill.store.database import connected
 from tidemill.store.events import events
 from tidemill.store.query import Connection, Query
 
+
+class _AcceptedRow(NamedTuple):
+    name: str
+    value: str
+
+
 _LOCK = Query("operations/critical/lock")
-_ACCEPTED = Query("operations/critical/accepted")
-_CHANGES = Query("operations/critical/changes")
+_ACCEPTED = Query("operations/critical/accepted", _AcceptedRow)
+_CHANGES = Query("operations/critical/changes", SettingChange)
 _ACCEPT = Query("operations/critical/accept")
 _FORGET = Query("operations/critical/forget")
 _PROPOSE = Query("operations/critical/propose")
-_SETTLE = Query("operations/critical/settle")
+_SETTLE = Query("operations/critical/settle", str)
 
 
 @dataclass(frozen=True)
@@ -58,12 +62,12 @@ async def in_force(owner_url: str, configured: Settings, by: str, ids: Ids) -> S
 
 async def accepted(connection: Connection) -> dict[str, str]:
     """The accepted values, even those that this program no longer allows."""
-    return {row["name"]: row["value"] for row in await _ACCEPTED.rows(connection)}
+    return dict(await _ACCEPTED.rows(connection))
 
 
 async def waiting(connection: Connection) -> Sequence[SettingChange]:
     """The changes that have not taken effect, with an operator's decision, if any."""
-    return [_change(row) for row in await _CHANGES.rows(connection)]
+    return await _CHANGES.rows(connection)
 
 
 async def settle_change(
@@ -78,7 +82,7 @@ async def settle_change(
     settled = settle(change, approve=approve, reason=reason, by=by, now=now)
     if isinstance(settled, Refusal):
         return settled
-    row = await _SETTLE.row(
+    decided = await _SETTLE.row(
         transaction,
         name=name,
         value=change.value,
@@ -87,7 +91,7 @@ async def settle_change(
         decided_at=now,
         reason=settled.reason,
     )
-    if row is None:
+    if decided is None:
         return SettingChangeRefusal.CHANGE_DECIDED
     event = SettingDecided(name, change.value, settled.state.value, settled.reason or "", by)
     await events.append(transaction, [event], ids, now)
@@ -106,7 +110,3 @@ async def _apply(owner: Connection, decision: SettingsDecision, ids: Ids, now: I
     )
     if decision.events:
         await events.append(owner, decision.events, ids, now)
-
-
-def _change(row: asyncpg.Record) -> SettingChange:
-    return SettingChange(**{**row, "state": SettingChangeState(row["state"])})

@@ -5,6 +5,7 @@ neither is. A refused request leaves nothing behind and may be tried again with 
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidemill.core.clock import Instant
 from tidemill.core.faults import DatabaseFault
@@ -12,10 +13,17 @@ from tidemill.core.refusals import Refusal
 from tidemill.store.database import Database
 from tidemill.store.query import Connection, Query
 
-_CLAIM = Query("operations/answer/claim")
-_FIND = Query("operations/answer/find")
+
+class _AnswerRow(NamedTuple):
+    body_sha256: bytes
+    status: int
+    content: bytes
+
+
+_CLAIM = Query("operations/answer/claim", str)
+_FIND = Query("operations/answer/find", _AnswerRow)
 _KEEP = Query("operations/answer/keep")
-_FORGET = Query("operations/answer/forget")
+_FORGET = Query("operations/answer/forget", str)
 
 
 @dataclass(frozen=True)
@@ -43,14 +51,14 @@ class AnswerRefusal(Refusal):
 async def take_scope(transaction: Connection, scope: AnswerScope, now: Instant) -> HttpAnswer | AnswerRefusal | None:
     """The earlier answer; a refusal if the body differs; None if the key is now ours to answer."""
     whose = {"caller": scope.caller, "route": scope.route, "key": scope.key}
-    if await _CLAIM.row(transaction, **whose, body_sha256=scope.body_sha256, now=now):
+    if await _CLAIM.row(transaction, **whose, body_sha256=scope.body_sha256, now=now) is not None:
         return None
-    row = await _FIND.row(transaction, **whose)
-    if row is None:
+    given = await _FIND.row(transaction, **whose)
+    if given is None:
         raise DatabaseFault("The answer to this Idempotency-Key is just being forgotten: try again.")
-    if row["body_sha256"] != scope.body_sha256:
+    if given.body_sha256 != scope.body_sha256:
         return AnswerRefusal.IDEMPOTENCY_KEY_REUSED
-    return HttpAnswer(row["status"], row["content"])
+    return HttpAnswer(given.status, given.content)
 
 
 async def keep(transaction: Connection, scope: AnswerScope, answer: HttpAnswer) -> None:

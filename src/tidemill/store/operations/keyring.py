@@ -20,9 +20,6 @@ from tidemill.core.operations.sealed_values import DataKey
 from tidemill.store.database import Database
 from tidemill.store.query import Connection, Query
 
-_LIST = Query("operations/keyring/list")
-_ADD = Query("operations/keyring/add")
-
 MasterKeys = Callable[[], Awaitable[Sequence[MasterKey]]]
 """Asks the source of master keys. The first one wraps, the others only unwrap."""
 RandomBytes = Callable[[int], bytes]
@@ -63,6 +60,10 @@ class WrappedKey:
     wrapped: bytes
     master_id: str
     current: bool
+
+
+_LIST = Query("operations/keyring/list", WrappedKey)
+_ADD = Query("operations/keyring/add")
 
 
 class Keyring:
@@ -147,7 +148,7 @@ class Keyring:
     async def add_data_key(self, connection: Connection, ids: Ids, now: Instant) -> None:
         """Make a data key, unless there is a current one. It counts once it is loaded."""
         key = DataKey(ids.new(now), self._random_bytes(sealed_values.KEY_BYTES))
-        await _ADD.row(connection, id=key.id, now=now, **self.wrapped(key))
+        await _ADD.run(connection, id=key.id, now=now, **self.wrapped(key))
 
     def opened(self, key_id: UUID) -> DataKey:
         """A data key that was loaded."""
@@ -161,7 +162,7 @@ class Keyring:
 
 async def data_keys(connection: Connection) -> Sequence[WrappedKey]:
     """Every data key of the pool, oldest first."""
-    return [WrappedKey(**row) for row in await _LIST.rows(connection)]
+    return await _LIST.rows(connection)
 
 
 def _missing(master_ids: Sequence[str]) -> str:

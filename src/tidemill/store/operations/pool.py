@@ -13,11 +13,6 @@ from tidemill.store.accounts.accounts import NewAccount
 from tidemill.store.events import events
 from tidemill.store.query import Connection, Query
 
-_STATE = Query("operations/pool/state")
-_SET_UP_LINK = Query("operations/pool/set_up_link")
-_SET_UP = Query("operations/pool/set_up")
-_DEMONSTRATE = Query("operations/pool/demonstrate")
-
 
 @dataclass(frozen=True)
 class PoolState:
@@ -26,15 +21,19 @@ class PoolState:
     demonstration: bool
 
 
+_STATE = Query("operations/pool/state", PoolState)
+_SET_UP_LINK = Query("operations/pool/set_up_link", UUID)
+_SET_UP = Query("operations/pool/set_up", UUID)
+_DEMONSTRATE = Query("operations/pool/demonstrate", UUID)
+
+
 async def state(connection: Connection) -> PoolState:
-    row = await _STATE.row(connection)
-    assert row, "a migrated database has a pool"
-    return PoolState(row["id"], row["set_up_at"] is not None, row["demonstration"])
+    return await _STATE.only(connection)
 
 
 async def new_set_up_link(connection: Connection, token: str) -> bool:
     """Make this token the one that sets the pool up. False if the pool is set up already."""
-    return bool(await _SET_UP_LINK.row(connection, sha256=_sha256(token)))
+    return await _SET_UP_LINK.row(connection, sha256=_sha256(token)) is not None
 
 
 async def set_up(
@@ -52,7 +51,7 @@ async def set_up(
 
 async def demonstrate(transaction: Connection, now: Instant) -> bool:
     """Make an unused pool a demonstration, for ever. False if it is in use."""
-    return bool(await _DEMONSTRATE.row(transaction, now=now))
+    return await _DEMONSTRATE.row(transaction, now=now) is not None
 
 
 def _sha256(token: str) -> bytes:

@@ -6,7 +6,8 @@ database stores both sealed.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
@@ -17,22 +18,27 @@ from tidemill.store.operations.keyring import Keyring, RandomBytes, SealedColumn
 from tidemill.store.query import Connection, Query
 
 
+class _SealedRow(NamedTuple):
+    id: UUID
+    sealed: bytes
+
+
 @dataclass(frozen=True)
 class _Secret:
-    find: Query[Any]
+    find: Query[_SealedRow]
     make: Query[Any]
     column: SealedColumn
     length_bytes: int
 
 
 _IDENTITY = _Secret(
-    Query("operations/pool_identity/find"),
+    Query("operations/pool_identity/find", _SealedRow),
     Query("operations/pool_identity/make"),
     SealedColumn("pool_identity", "seed"),
     SEED_BYTES,
 )
 _VERIFICATION_KEY = _Secret(
-    Query("operations/verification_key/find"),
+    Query("operations/verification_key/find", _SealedRow),
     Query("operations/verification_key/make"),
     SealedColumn("verification_key", "private"),
     KEY_BYTES,
@@ -70,4 +76,4 @@ async def _load(
 
 async def _find(secret: _Secret, connection: Connection, keyring: Keyring) -> bytes | None:
     row = await secret.find.row(connection)
-    return await keyring.unseal_fresh(row["sealed"], row=secret.column.row(row["id"])) if row else None
+    return await keyring.unseal_fresh(row.sealed, row=secret.column.row(row.id)) if row else None

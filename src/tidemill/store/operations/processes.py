@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from enum import StrEnum
 from uuid import UUID
 
 from tidemill.core.clock import Instant
@@ -12,12 +12,11 @@ from tidemill.store.database import Database
 from tidemill.store.events import events
 from tidemill.store.query import Query
 
-_REGISTER = Query("operations/process/register")
-_SEEN = Query("operations/process/seen")
-_LOSE = Query("operations/process/lose")
-_STOP = Query("operations/process/stop")
-_LIST = Query("operations/process/list")
-_FORGET = Query("operations/process/forget")
+
+class ProcessState(StrEnum):
+    RUNNING = "running"
+    STOPPED = "stopped"
+    LOST = "lost"
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,19 @@ class Process:
     settings: str
     started_at: Instant
     seen_at: Instant
-    state: Literal["running", "stopped", "lost"]
+    state: ProcessState = ProcessState.RUNNING
+
+    @property
+    def is_running(self) -> bool:
+        return self.state is ProcessState.RUNNING
+
+
+_REGISTER = Query("operations/process/register")
+_SEEN = Query("operations/process/seen", ProcessState)
+_LOSE = Query("operations/process/lose", UUID)
+_STOP = Query("operations/process/stop", UUID)
+_LIST = Query("operations/process/list", Process)
+_FORGET = Query("operations/process/forget", UUID)
 
 
 async def register(database: Database, process: Process, ids: Ids) -> None:
@@ -52,15 +63,14 @@ async def register(database: Database, process: Process, ids: Ids) -> None:
 async def seen(database: Database, process_id: UUID, ids: Ids, now: Instant) -> None:
     """Note that a process is alive; a lost one is back."""
     async with database.transaction() as transaction:
-        row = await _SEEN.row(transaction, id=process_id, now=now)
-        if row and row["was"] == "lost":
+        if await _SEEN.row(transaction, id=process_id, now=now) is ProcessState.LOST:
             await events.append(transaction, [ProcessReturned(process_id)], ids, now)
 
 
 async def lose(database: Database, silent_since: Instant, limit: int, ids: Ids, now: Instant) -> Sequence[UUID]:
     """Mark silent processes as lost, with one event each."""
     async with database.transaction() as transaction:
-        lost = [row["id"] for row in await _LOSE.rows(transaction, silent_since=silent_since, limit=limit)]
+        lost = await _LOSE.rows(transaction, silent_since=silent_since, limit=limit)
         if lost:
             await events.append(transaction, [ProcessLost(process_id) for process_id in lost], ids, now)
         return lost
@@ -80,4 +90,4 @@ async def forget(database: Database, seen_before: Instant, limit: int) -> int:
 
 async def listed(database: Database, after: UUID | None, limit: int) -> Sequence[Process]:
     async with database.connection() as connection:
-        return [Process(**row) for row in await _LIST.rows(connection, after=after, limit=limit)]
+        return await _LIST.rows(connection, after=after, limit=limit)

@@ -22,8 +22,8 @@ from tidemill.store.query import Connection, Query
 
 _REWRAP = Query("operations/keyring/rewrap")
 _RETIRE = Query("operations/keyring/retire")
-_DELETE = Query("operations/keyring/delete")
-_LOCK = Query("operations/keyring/lock")
+_DELETE = Query("operations/keyring/delete", UUID)
+_LOCK = Query("operations/keyring/lock", bool)
 
 _BATCH = 500
 
@@ -42,8 +42,8 @@ async def alone(database: Database) -> AsyncIterator[None]:
     connection = await database.own_connection()
     try:
         with faults():
-            row = await _LOCK.row(connection)
-        if not (row and row["held"]):
+            is_alone = await _LOCK.only(connection)
+        if not is_alone:
             raise AlreadyRunning("Another rotation of this pool's keys is running: wait until it is done.")
         yield
     finally:
@@ -55,7 +55,7 @@ async def rewrap(connection: Connection, keyring: Keyring) -> int:
     first = keyring.masters[0].id
     others = [key for key in await data_keys(connection) if key.master_id != first]
     for key in others:
-        await _REWRAP.row(connection, id=key.id, was=key.wrapped, **keyring.wrapped(keyring.opened(key.id)))
+        await _REWRAP.run(connection, id=key.id, was=key.wrapped, **keyring.wrapped(keyring.opened(key.id)))
     return len(others)
 
 
@@ -86,7 +86,7 @@ async def delete_retired(connection: Connection) -> tuple[int, int]:
         if key.current:
             continue
         try:
-            gone += bool(await _DELETE.row(connection, id=key.id))
+            gone += await _DELETE.row(connection, id=key.id) is not None
         except asyncpg.ForeignKeyViolationError:
             needed += 1
     return gone, needed
@@ -99,14 +99,14 @@ async def _reseal_batch(
     async with connection.transaction():
         rows = await connection.fetch(_batch_of(column), after, _BATCH)
         fresh: list[tuple[UUID, bytes]] = []
-        for row in rows:
-            row_name = column.row(row["id"])
+        for row_id, sealed in rows:
+            row_name = column.row(row_id)
             try:
-                fresh.append((row["id"], keyring.seal(keyring.unseal(row["sealed"], row=row_name), row=row_name)))
+                fresh.append((row_id, keyring.seal(keyring.unseal(sealed, row=row_name), row=row_name)))
             except SecretsFault:
                 unreadable.append(row_name)
         await connection.executemany(_replacing(column), fresh)
-    return [row["id"] for row in rows]
+    return [row_id for row_id, _ in rows]
 
 
 def _batch_of(column: SealedColumn) -> str:

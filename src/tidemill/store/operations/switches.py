@@ -11,19 +11,17 @@ from tidemill.core.refusals import Refusal
 from tidemill.store.events import events
 from tidemill.store.query import Connection, Query
 
-_LIST = Query("operations/switch/list")
-_SET = Query("operations/switch/set")
+_LIST = Query("operations/switch/list", SwitchState)
+_SET = Query("operations/switch/set", str)
 
 
 async def states(connection: Connection) -> Mapping[Switch, SwitchState]:
     """The state of every switch."""
-    rows = {row["name"]: row for row in await _LIST.rows(connection)}
-    return {
-        switch: SwitchState(switch, row["stopped"], row["reason"], row["changed_by"], row["changed_at"])
-        if (row := rows.get(switch.value))
-        else SwitchState(switch, stopped=False, reason="", changed_by="", changed_at=None)
-        for switch in Switch
+    untouched = {
+        switch: SwitchState(switch, stopped=False, reason="", changed_by="", changed_at=None) for switch in Switch
     }
+    touched = await _LIST.rows(connection, names=[switch.value for switch in Switch])
+    return untouched | {state.switch: state for state in touched}
 
 
 async def set_switch(
@@ -36,7 +34,7 @@ async def set_switch(
     changed = await _SET.row(
         transaction, name=switch.value, stopped=stop, reason=state.reason, changed_by=by, changed_at=now
     )
-    if not changed:
+    if changed is None:
         return SwitchRefusal.ALREADY_SO
     thrown = SwitchThrown(switch.value, stop, state.reason, by)
     await events.append(transaction, [thrown], ids, now)

@@ -6,4 +6,4 @@ VALUES (:name, 1, :holder, :expires_at)
 ON CONFLICT (name) DO UPDATE SET token = d.token + 1, holder = :holder, expires_at = :expires_at
 WHERE (d.expires_at IS NULL OR d.expires_at <= :now OR d.expires_at > :implausible)
   AND (d.done_at IS NULL OR d.done_at <= :due_since OR d.done_at > :implausible)
-RETURNING token
+RETURNING name, token

@@ -2,4 +2,3 @@
 INSERT INTO data_key (id, wrapped, master_id, made_at)
 VALUES (:id, :wrapped, :master_id, :now)
 ON CONFLICT ((retired_at IS NULL)) WHERE retired_at IS NULL DO NOTHING
-RETURNING id
