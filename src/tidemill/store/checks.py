@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidemill.core.clock import DAY, Instant
 from tidemill.core.faults import DatabaseFault
@@ -14,12 +15,25 @@ from tidemill.store.query import Connection, Query
 
 _AHEAD_US = 7 * DAY
 
-_TABLES = Query("check/tables")
-_PARTITIONS = Query("check/missing_partitions")
-_INDEXES = Query("check/invalid_indexes")
-_RIGHTS = Query("check/forbidden_rights")
-_ORDER = Query("check/event_order")
-_WORK = Query("check/work")
+
+class _EventRow(NamedTuple):
+    events: int
+    wrong: int
+
+
+class _WorkRow(NamedTuple):
+    opened: int
+    adrift: int
+    miscounted: int
+    held: int
+
+
+_TABLES = Query("check/tables", str)
+_PARTITIONS = Query("check/missing_partitions", str)
+_INDEXES = Query("check/invalid_indexes", str)
+_RIGHTS = Query("check/forbidden_rights", str)
+_ORDER = Query("check/event_order", _EventRow)
+_WORK = Query("check/work", _WorkRow)
 
 
 @dataclass(frozen=True)
@@ -69,12 +83,12 @@ async def _schema(connection: Connection) -> tuple[bool, str]:
 
 async def _partitions(connection: Connection, now: Instant) -> tuple[bool, str]:
     needed = [first_id_at(now), first_id_at(Instant(now + _AHEAD_US))]
-    missing = [row["name"] for row in await _PARTITIONS.rows(connection, ids=needed)]
+    missing = await _PARTITIONS.rows(connection, ids=needed)
     return not missing, f"Missing for the coming week: {', '.join(missing)}." if missing else "Made ahead."
 
 
 async def _indexes(connection: Connection) -> tuple[bool, str]:
-    invalid = [row["name"] for row in await _INDEXES.rows(connection)]
+    invalid = await _INDEXES.rows(connection)
     return not invalid, f"Invalid, to be rebuilt with REINDEX: {', '.join(invalid)}." if invalid else "All valid."
 
 
@@ -82,38 +96,32 @@ async def _rights(connection: Connection, urls: DatabaseUrls) -> tuple[bool, str
     program = role_of(urls.program)
     if program == role_of(urls.owner):
         return False, "One role owns the schema and runs the program: set TIDEMILL_DATABASE_OWNER_URL to another role."
-    forbidden = [row["name"] for row in await _RIGHTS.rows(connection, program=program)]
+    forbidden = await _RIGHTS.rows(connection, program=program)
     return not forbidden, f"{program} may rewrite {', '.join(forbidden)}." if forbidden else "The program only appends."
 
 
 async def _tables(connection: Connection) -> tuple[bool, str]:
     """Reading every row makes PostgreSQL verify every page's checksum."""
-    tables = [row["name"] for row in await _TABLES.rows(connection)]
+    tables = await _TABLES.rows(connection)
     rows = sum([await connection.fetchval(f"SELECT count(t.*) FROM {table} AS t") for table in tables])  # noqa: S608
     return True, f"Read {rows} rows of {len(tables)} tables."
 
 
 async def _events(connection: Connection) -> tuple[bool, str]:
-    row = await _ORDER.row(connection)
-    assert row
-    wrong = row["wrong"]
-    return (
-        not wrong,
-        f"{wrong} events are numbered against their generation." if wrong else f"{row['events']} in order.",
-    )
+    events, wrong = await _ORDER.only(connection)
+    return not wrong, f"{wrong} events are numbered against their generation." if wrong else f"{events} in order."
 
 
 async def _work(connection: Connection) -> tuple[bool, str]:
     """Nothing of a job is stuck: an open task waits or has a lease, and no money is held for a job that is over."""
-    row = await _WORK.row(connection)
-    assert row
+    work = await _WORK.only(connection)
     wrong = {
-        "tasks are neither waiting nor anybody's, or both": row["adrift"],
-        "jobs have counted their tasks wrongly": row["miscounted"],
-        "jobs are over and still hold money": row["held"],
+        "tasks are neither waiting nor anybody's, or both": work.adrift,
+        "jobs have counted their tasks wrongly": work.miscounted,
+        "jobs are over and still hold money": work.held,
     }
     sentences = [f"{count} {sentence}" for sentence, count in wrong.items() if count]
     return (
         not sentences,
-        f"{'; '.join(sentences)}." if sentences else f"{row['opened']} tasks are open, each in one place.",
+        f"{'; '.join(sentences)}." if sentences else f"{work.opened} tasks are open, each in one place.",
     )

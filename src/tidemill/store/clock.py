@@ -7,7 +7,7 @@ from tidemill.core.clock import ClockRules, ClockState, Instant, Observation, Sa
 from tidemill.store.database import Database
 from tidemill.store.query import Connection, Query
 
-_READ = Query("clock/read")
+_READ = Query("clock/read", Instant)
 
 
 def monotonic_us() -> int:
@@ -16,10 +16,7 @@ def monotonic_us() -> int:
 
 async def read_clock(connection: Connection) -> Instant:
     """The database's time, for short commands that need it once."""
-    row = await _READ.row(connection)
-    assert row
-    at: Instant = row["at"]
-    return at
+    return await _READ.only(connection)
 
 
 class DatabaseClock:

@@ -81,7 +81,7 @@ async def pending(connection: Connection) -> Sequence[Migration]:
             )
         return known()
     applied = await connection.fetch("SELECT number, sha256 FROM migration")
-    return plan(known(), {row["number"]: row["sha256"] for row in applied})
+    return plan(known(), dict(map(tuple, applied)))
 
 
 async def migrate(urls: DatabaseUrls, ids: Ids, version: str) -> Sequence[Migration]:
