@@ -22,7 +22,7 @@ COUNT = 12
 
 def event(number: int, kind: str = "test.done", **body: object) -> RecordedEvent:
     cursor = Cursor(1, 700 + number, number)
-    return RecordedEvent(cursor, UUID(int=number), Instant(number * 1000), kind, f"thing:{number}", body, False, ())
+    return RecordedEvent(*cursor, UUID(int=number), Instant(number * 1000), kind, f"thing:{number}", body, False, [])
 
 
 def trail(count: int = COUNT, restored: Sequence[int] = ()) -> list[Act]:
@@ -62,7 +62,9 @@ def test_a_trail_may_be_continued_in_any_steps() -> None:
 
 
 FIELDS = {
-    "cursor": Cursor(1, 703, 99),
+    "generation": 2,
+    "transaction": 699,
+    "event_number": 99,
     "at": Instant(1),
     "event_id": UUID(int=77),
     "kind": "test.undone",
@@ -138,7 +140,7 @@ def test_acts_that_were_given_other_numbers_show(shift: int) -> None:
 
 def test_a_forged_act_shows_at_the_first_true_one_behind_it() -> None:
     acts = trail()
-    (forged,) = chain_events(acts[4].tip, [replace(event(5), cursor=Cursor(1, 705, 6), body={"by": "mallory"})])
+    (forged,) = chain_events(acts[4].tip, [replace(event(5), number=6, body={"by": "mallory"})])
     flaw = first_flaw([*acts[:5], forged, *(replace(act, number=act.number + 1) for act in acts[5:])])
     assert flaw
     assert (flaw.damage, flaw.number) == (Damage.REORDERED, 7)

@@ -450,6 +450,6 @@ async def test_events_of_an_artefact_are_its_owners_and_those_of_models_everybod
     async with database.connection() as connection:
         found = [event for event in await events.read(connection, LOG_START, 100) if "pool" not in event.subject]
     assert [(event.kind, event.public, event.accounts) for event in found] == [
-        ("artefact.made", False, (owner,)),
-        ("model.added", True, ()),
+        ("artefact.made", False, [owner]),
+        ("model.added", True, []),
     ]

@@ -154,7 +154,7 @@ async def test_only_what_continues_the_chain_can_be_inserted(database: Database,
         _sealed(replace(good, number=good.number + 1)),
         _sealed(replace(good, number=1)),
         _sealed(replace(good, previous=acts[-3].sha256)),
-        _sealed(replace(good, cursor=acts[3].cursor)),
+        _sealed(replace(good, transaction=acts[3].transaction, event_number=acts[3].event_number)),
         _sealed(replace(good, event_id=last.event_id)),
         again,
     ]
@@ -308,8 +308,8 @@ async def test_a_body_that_is_no_json_is_a_flaw_and_no_fault(
 async def test_a_forged_act_in_the_middle_is_found_out(
     database: Database, superuser: Connection, acts: list[Act]
 ) -> None:
-    cursor = acts[9].cursor._replace(number=acts[9].cursor.number + 1)
-    loose = replace(acts[9], event_id=IDS.new(acts[9].at), body="{}", number=11, previous=acts[9].sha256, cursor=cursor)
+    behind = replace(acts[9], number=11, event_number=acts[9].event_number + 1, previous=acts[9].sha256)
+    loose = replace(behind, event_id=IDS.new(behind.at), body="{}")
     pushed = [replace(act, number=act.number + 1) for act in acts[10:]]
     await put_back(superuser, [*acts[:10], _sealed(loose)])
     with pytest.raises(DatabaseFault, match="audit_trail_previous_key"):

@@ -174,7 +174,7 @@ async def test_an_honest_node_passes_becomes_active_and_is_measured(pool: Pool, 
     assert device["measured_ops_per_s"] == node.tasks.tasks[0].speed.operations * 2  # it took half a second
     assert (device["nvlink_ppm"], device["measured_at"]) == (1_000_000, pool.now)
     (event,) = await told(pool.database, "node.challenge_passed")
-    assert event.accounts == (owner_id,)
+    assert event.accounts == [owner_id]
     assert event.body["devices"][0]["measured_mib"] == 1
     assert (await pool.row("SELECT count(*) AS n FROM challenge_answer"))["n"] == 0
     async with pool.database.connection() as connection:

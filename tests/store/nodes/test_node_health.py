@@ -66,7 +66,7 @@ async def test_a_node_that_is_silent_while_we_listen_is_offline_once_and_its_own
     assert await days.pass_(60, alive) == [silent.node_id]
     assert await days.pass_(600, alive) == []
     (event,) = await told(days.database, "node.offline")
-    assert (event.subject, event.accounts) == (f"node:{silent.node_id}", (owner,))
+    assert (event.subject, event.accounts) == (f"node:{silent.node_id}", [owner])
     async with days.database.connection() as connection:
         (open_,) = (await node_alerts.of_nodes(connection, [silent.node_id]))[silent.node_id]
     assert open_.alert.about.kind == "offline"

@@ -168,7 +168,7 @@ async def test_a_machine_joins_is_told_of_and_comes_back(registry: Registry) -> 
     assert (first.generation, first.received, first.version_accepted) == (1, 0, True)
     assert (node.life, node.name, node.account_id) == (NodeLife.REGISTERED, f"node-{node.id.hex[-6:]}", ann)
     (told,) = await registry.told("node.joined")
-    assert (told["accounts"], told["address"]) == ((ann,), "198.51.100.7")
+    assert (told["accounts"], told["address"]) == ([ann], "198.51.100.7")
     (second,) = await registry.admit(caller)
     assert isinstance(second, NodeAdmission)
     assert (second.node_id, second.generation) == (first.node_id, 2)
@@ -330,7 +330,7 @@ async def test_a_clone_is_turned_away_and_told_of_once(registry: Registry) -> No
         assert (answer.refusal, answer.node_id) == (AdmissionRefusal.IDENTITY_IN_USE, first.node_id)
         assert answer.retry_ms == 30_000
     (told,) = await registry.told("node.cloned")
-    assert (told["accounts"], told["address"]) == ((ann,), "203.0.113.9")
+    assert (told["accounts"], told["address"]) == ([ann], "203.0.113.9")
     registry.now = Instant(registry.now + 61 * SECOND)
     (late,) = await registry.admit(clone)
     assert isinstance(late, NodeAdmission), "a machine that was silent for two beats has made room"

@@ -34,11 +34,6 @@ class Cursor(NamedTuple):
         cursor = cls(*map(int, parts))
         return cursor if max(cursor) <= _NUMBER_MAX else None
 
-    @classmethod
-    def behind_transaction(cls, generation: int, transaction: int) -> Self:
-        """The position behind everything that a transaction appended."""
-        return cls(generation, transaction, _NUMBER_MAX)
-
 
 LOG_START = Cursor(0, 0, 0)
 
@@ -77,14 +72,20 @@ KINDS: dict[str, type[Event]] = {}
 class RecordedEvent:
     """An event as the log holds it."""
 
-    cursor: Cursor
+    generation: int
+    transaction: int
+    number: int
     id: UUID
     at: Instant
     kind: str
     subject: str
     body: Mapping[str, Any]
     public: bool
-    accounts: tuple[UUID, ...]
+    accounts: list[UUID]
+
+    @property
+    def cursor(self) -> Cursor:
+        return Cursor(self.generation, self.transaction, self.number)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,9 @@ class Act:
     """One row of the trail. `body` is JSON on one line, kept exactly as it was hashed."""
 
     number: int
-    cursor: Cursor
+    generation: int
+    transaction: int
+    event_number: int
     at: Instant
     event_id: UUID
     kind: str
@@ -50,6 +52,10 @@ class Act:
     body: str
     previous: bytes
     sha256: bytes
+
+    @property
+    def cursor(self) -> Cursor:
+        return Cursor(self.generation, self.transaction, self.event_number)
 
     @property
     def tip(self) -> TrailTip:
@@ -97,7 +103,7 @@ def chain_events(tip: TrailTip, events: Iterable[RecordedEvent]) -> Sequence[Act
     acts: list[Act] = []
     for event in events:
         body = json.dumps(event.body, sort_keys=True, separators=(",", ":"))
-        loose = Act(tip.number + 1, event.cursor, event.at, event.id, event.kind, event.subject, body, tip.sha256, b"")
+        loose = Act(tip.number + 1, *event.cursor, event.at, event.id, event.kind, event.subject, body, tip.sha256, b"")
         acts.append(replace(loose, sha256=digest(loose)))
         tip = acts[-1].tip
     return acts

@@ -65,7 +65,7 @@ def _act(fields: dict[str, str]) -> Act | None:
         return None
     return Act(
         int(fields["number"]),
-        cursor,
+        *cursor,
         _instant(fields["at"]),
         UUID(fields["event_id"]),
         fields["kind"],

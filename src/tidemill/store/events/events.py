@@ -3,8 +3,6 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-import asyncpg
-
 from tidemill.core.clock import Instant
 from tidemill.core.events.log import LOG_START, Cursor, Event, RecordedEvent
 from tidemill.core.faults import DatabaseFault
@@ -15,9 +13,9 @@ from tidemill.store.query import Connection, Query
 CHANNEL = "tidemill_events"
 
 _APPEND = Query("events/events/append")
-_READ = Query("events/events/read")
-_HORIZON = Query("events/events/horizon")
-_RECENT = Query("events/events/recent")
+_READ = Query("events/events/read", RecordedEvent)
+_HORIZON = Query("events/events/horizon", Cursor)
+_RECENT = Query("events/events/recent", Cursor)
 
 
 async def append(transaction: Connection, events: Sequence[Event], ids: Ids, now: Instant) -> None:
@@ -39,23 +37,17 @@ async def append(transaction: Connection, events: Sequence[Event], ids: Ids, now
 
 async def read(connection: Connection, after: Cursor, limit: int) -> Sequence[RecordedEvent]:
     """The next events after a cursor. An empty list means that there is nothing more yet."""
-    rows = await _READ.rows(
-        connection, generation=after.generation, transaction=after.transaction, number=after.number, limit=limit
-    )
-    return [recorded(row) for row in rows]
+    return await _READ.rows(connection, **after._asdict(), limit=limit)
 
 
 async def horizon(connection: Connection) -> Cursor:
     """The cursor for a reader who wants only future events."""
-    row = await _HORIZON.row(connection)
-    assert row, "a migrated database has a pool"
-    return Cursor.behind_transaction(row["generation"], row["transaction"])
+    return await _HORIZON.only(connection)
 
 
 async def recent(connection: Connection, count: int) -> Cursor:
     """The cursor before the last `count` events, or the start of a short log."""
-    row = await _RECENT.row(connection, count=count)
-    return Cursor(row["generation"], row["transaction"], row["number"]) if row else LOG_START
+    return await _RECENT.row(connection, count=count) or LOG_START
 
 
 async def wake(connection: Connection) -> None:
@@ -81,16 +73,3 @@ async def listen(database: Database, woken: Callable[[], None], retry_s: float) 
             await asyncio.sleep(retry_s)
         finally:
             connection.terminate()
-
-
-def recorded(row: asyncpg.Record) -> RecordedEvent:
-    return RecordedEvent(
-        cursor=Cursor(row["generation"], row["transaction"], row["number"]),
-        id=row["id"],
-        at=row["at"],
-        kind=row["kind"],
-        subject=row["subject"],
-        body=row["body"],
-        public=row["public"],
-        accounts=tuple(row["accounts"]),
-    )

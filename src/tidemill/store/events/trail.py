@@ -5,11 +5,13 @@ written again as it was, as long as its events exist.
 """
 
 from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
+from uuid import UUID
 
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.events.log import LOG_START, Cursor, TrailTipPublished
+from tidemill.core.events.log import LOG_START, RecordedEvent, TrailTipPublished
 from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, TrailTip, chain_events
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
@@ -19,17 +21,29 @@ from tidemill.store.query import Connection, Query
 
 NUMBER_MAX = 2**63 - 1
 
-_LOCK = Query("events/trail/lock")
-_LAST = Query("events/trail/last")
-_WAITING = Query("events/trail/waiting")
+
+class _BoundsRow(NamedTuple):
+    first: int
+    last: int
+
+
+class _UntoldRow(NamedTuple):
+    id: UUID
+    kind: str
+    number: int
+
+
+_LOCK = Query("events/trail/lock", bool)
+_LAST = Query("events/trail/last", Act)
+_WAITING = Query("events/trail/waiting", RecordedEvent)
 _APPEND = Query("events/trail/append")
-_READ = Query("events/trail/read")
-_LIST = Query("events/trail/list")
-_BOUNDS = Query("events/trail/bounds")
-_PUBLISHED = Query("events/trail/published")
-_LAST_PUBLISHED = Query("events/trail/last_published")
-_UNLIKE = Query("events/trail/unlike")
-_UNTOLD = Query("events/trail/untold")
+_READ = Query("events/trail/read", Act)
+_LIST = Query("events/trail/list", Act)
+_BOUNDS = Query("events/trail/bounds", _BoundsRow)
+_PUBLISHED = Query("events/trail/published", TrailTip)
+_LAST_PUBLISHED = Query("events/trail/last_published", str)
+_UNLIKE = Query("events/trail/unlike", int)
+_UNTOLD = Query("events/trail/untold", _UntoldRow)
 
 _BATCH = 1000
 
@@ -37,24 +51,19 @@ _BATCH = 1000
 async def continue_trail(database: Database, limit: int) -> int:
     """Chain the next audited events, if nobody else is doing so. Returns how many."""
     async with database.transaction() as transaction:
-        lock = await _LOCK.row(transaction)
-        assert lock
-        if not lock["ours"]:
+        if not await _LOCK.only(transaction):
             return 0
         last = await last_act(transaction)
         after = last.cursor if last else LOG_START
-        rows = await _WAITING.rows(
-            transaction, generation=after.generation, transaction=after.transaction, number=after.number, limit=limit
-        )
-        acts = chain_events(last.tip if last else NO_ACTS, map(events.recorded, rows))
+        waiting = await _WAITING.rows(transaction, **after._asdict(), limit=limit)
+        acts = chain_events(last.tip if last else NO_ACTS, waiting)
         if acts:
             await _append(transaction, acts)
         return len(acts)
 
 
 async def last_act(connection: Connection) -> Act | None:
-    row = await _LAST.row(connection)
-    return _act(row) if row else None
+    return await _LAST.row(connection)
 
 
 async def tip(connection: Connection) -> TrailTip:
@@ -66,8 +75,7 @@ async def tip(connection: Connection) -> TrailTip:
 async def publish_tip(transaction: Connection, ids: Ids, now: Instant) -> TrailTip:
     """Publish the tip of the trail, unless it was published already. Returns it."""
     current = await tip(transaction)
-    row = await _LAST_PUBLISHED.row(transaction)
-    if current.at is not None and not (row and row["sha256"] == current.sha256.hex()):
+    if current.at is not None and await _LAST_PUBLISHED.row(transaction) != current.sha256.hex():
         published = TrailTipPublished(current.number, current.sha256.hex(), current.at)
         await events.append(transaction, [published], ids, now)
     return current
@@ -75,17 +83,16 @@ async def publish_tip(transaction: Connection, ids: Ids, now: Instant) -> TrailT
 
 async def published_tips(connection: Connection) -> Sequence[TrailTip]:
     """Every tip that was published in the log of events."""
-    rows = await _PUBLISHED.rows(connection)
-    return [TrailTip(row["number"], bytes.fromhex(row["sha256"]), Instant(row["at_us"])) for row in rows]
+    return await _PUBLISHED.rows(connection)
 
 
 async def acts(connection: Connection, after: int | None = None, until: int = NUMBER_MAX) -> AsyncIterator[Act]:
     """The trail in order, a batch at a time. Rows before the first number, which should not exist, are included."""
     last_number = -(2**63) if after is None else after
-    while rows := await _READ.rows(connection, after=last_number, until=until, limit=_BATCH):
-        for row in rows:
-            yield _act(row)
-        last_number = rows[-1]["number"]
+    while batch := await _READ.rows(connection, after=last_number, until=until, limit=_BATCH):
+        for act in batch:
+            yield act
+        last_number = batch[-1].number
 
 
 async def listed(
@@ -98,30 +105,27 @@ async def listed(
 ) -> Sequence[Act]:
     """Newest first; page on with the number of the last."""
     most = NUMBER_MAX if before is None else before
-    return [_act(row) for row in await _LIST.rows(connection, kind=kind, subject=subject, before=most, limit=limit)]
+    return await _LIST.rows(connection, kind=kind, subject=subject, before=most, limit=limit)
 
 
 async def bounds(connection: Connection, since: Instant, until: Instant) -> tuple[int, int]:
     """The first and the last number of a period. If there are none, the first is the larger one."""
-    row = await _BOUNDS.row(connection, since=since, until=until)
-    assert row
-    return row["first"], row["last"]
+    return await _BOUNDS.only(connection, since=since, until=until)
 
 
 async def difference(connection: Connection) -> Flaw | None:
     """The first difference between an intact trail and the log of events."""
-    if unlike := await _UNLIKE.row(connection):
-        number = unlike["number"]
+    number = await _UNLIKE.row(connection)
+    if number is not None:
         return Flaw(Damage.REWRITTEN, number, f"Act {number} and the event it tells of say different things.")
     last = await last_act(connection)
     if last is None:
         return None
-    generation, transaction, number = last.cursor
-    untold = await _UNTOLD.row(connection, generation=generation, transaction=transaction, number=number)
+    untold = await _UNTOLD.row(connection, **last.cursor._asdict())
     if untold is None:
         return None
-    sentence = f"The event {untold['id']} ({untold['kind']}) should be act {untold['number']}, and no act tells of it."
-    return Flaw(Damage.UNTOLD, untold["number"], sentence)
+    sentence = f"The event {untold.id} ({untold.kind}) should be act {untold.number}, and no act tells of it."
+    return Flaw(Damage.UNTOLD, untold.number, sentence)
 
 
 async def _append(transaction: Connection, acts: Sequence[Act]) -> None:
@@ -147,17 +151,3 @@ def _columns(acts: Sequence[Act]) -> dict[str, object]:
         "previous": [act.previous for act in acts],
         "sha256s": [act.sha256 for act in acts],
     }
-
-
-def _act(row: asyncpg.Record) -> Act:
-    return Act(
-        number=row["number"],
-        cursor=Cursor(row["generation"], row["transaction"], row["event_number"]),
-        at=row["at"],
-        event_id=row["event_id"],
-        kind=row["kind"],
-        subject=row["subject"],
-        body=row["body"],
-        previous=row["previous"],
-        sha256=row["sha256"],
-    )

@@ -11,13 +11,12 @@ from tidemill.core.nodes.no_work import NodeSituation
 from tidemill.core.nodes.node import KnownDevice, Node
 from tidemill.core.nodes.node_situation import NodeCircumstances, situation_of
 from tidemill.core.nodes.rules.rules import HeatLimits
-from tidemill.store.events import events
 from tidemill.store.nodes import telemetry
 from tidemill.store.nodes.telemetry import NodeBeat
 from tidemill.store.query import Connection, Query
 
 _READINGS = Query("nodes/node_view/readings")
-_HISTORY = Query("nodes/node_view/history")
+_HISTORY = Query("nodes/node_view/history", RecordedEvent)
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ async def history(
     connection: Connection, node_id: UUID, reader: EventReader, before: Cursor | None, limit: int
 ) -> Sequence[RecordedEvent]:
     """The events of a node that a reader may see, newest first; page on with the cursor of the last."""
-    rows = await _HISTORY.rows(
+    return await _HISTORY.rows(
         connection,
         subject=f"node:{node_id}",
         generation=before.generation if before else None,
@@ -66,7 +65,6 @@ async def history(
         account_id=reader.account_id,
         limit=limit,
     )
-    return [events.recorded(row) for row in rows]
 
 
 def _readings(row: asyncpg.Record) -> NodeReadings:
