@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.accounts.account import Language
@@ -13,7 +14,14 @@ from tidemill.store.notices import mail
 from tidemill.store.operations.keyring import Keyring
 from tidemill.store.query import Connection, Query
 
-_LETTERS = Query("notices/admission/letters")
+
+class _OwnerRow(NamedTuple):
+    id: UUID
+    address: str
+    language: Language
+
+
+_LETTERS = Query("notices/admission/letters", _OwnerRow)
 
 
 @dataclass(frozen=True)
@@ -33,9 +41,9 @@ async def write(
     if not due:
         return set()
     rows = await _LETTERS.rows(transaction, ids=list({machine.token.account_id for machine in due}))
-    owners = {row["id"]: (row["address"], Language(row["language"])) for row in rows}
+    owners = {owner.id: owner for owner in rows}
     for machine in due:
-        recipient, language = owners[machine.token.account_id]
+        owner = owners[machine.token.account_id]
         parameters: dict[str, LetterValue] = {
             "node": machine.node,
             "token": machine.token.name,
@@ -43,7 +51,6 @@ async def write(
             "at": now,
             "link": "/login",
         }
-        await mail.write(
-            transaction, keyring, Letter(LetterKind.NODE_JOINED, recipient, language, parameters), ids, now
-        )
+        letter = Letter(LetterKind.NODE_JOINED, owner.address, owner.language, parameters)
+        await mail.write(transaction, keyring, letter, ids, now)
     return {machine.token.id for machine in due}

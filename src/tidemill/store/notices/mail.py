@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-import asyncpg
-
 from tidemill.core.accounts.account import Language
 from tidemill.core.clock import DAY, Instant
 from tidemill.core.faults import MailFault
@@ -22,19 +20,6 @@ from tidemill.store.database import Database
 from tidemill.store.events import events
 from tidemill.store.operations.keyring import Keyring, SealedColumn
 from tidemill.store.query import Connection, Query
-
-_WRITE = Query("notices/mail/write")
-_LEASE = Query("notices/mail/lease")
-_SENT = Query("notices/mail/sent")
-_LATER = Query("notices/mail/later")
-_FAIL = Query("notices/mail/fail")
-_PUT_ASIDE = Query("notices/mail/put_aside")
-_RETRY = Query("notices/mail/retry")
-_FIND = Query("notices/mail/find")
-_LIST = Query("notices/mail/list")
-_EMPTY = Query("notices/mail/empty")
-_FORGET = Query("notices/mail/forget")
-_WAITING = Query("notices/mail/waiting")
 
 _PARAMETERS = SealedColumn("mail", "parameters")
 
@@ -86,6 +71,20 @@ class FailedLetter:
     cause: FailureCause
 
 
+_WRITE = Query("notices/mail/write")
+_LEASE = Query("notices/mail/lease", StoredLetter)
+_SENT = Query("notices/mail/sent", UUID)
+_LATER = Query("notices/mail/later", UUID)
+_FAIL = Query("notices/mail/fail", UUID)
+_PUT_ASIDE = Query("notices/mail/put_aside", UUID)
+_RETRY = Query("notices/mail/retry", UUID)
+_FIND = Query("notices/mail/find", StoredLetter)
+_LIST = Query("notices/mail/list", StoredLetter)
+_EMPTY = Query("notices/mail/empty", UUID)
+_FORGET = Query("notices/mail/forget", UUID)
+_WAITING = Query("notices/mail/waiting", int)
+
+
 async def write(transaction: Connection, keyring: Keyring, letter: Letter, ids: Ids, now: Instant) -> None:
     """Write a letter; it is sent after the caller's commit, or never."""
     assert transaction.is_in_transaction(), "a letter is written in the transaction of its cause"
@@ -116,7 +115,7 @@ async def opened(keyring: Keyring, stored: StoredLetter) -> Letter:
 async def lease(database: Database, ids: Ids, *, lease_us: int, limit: int, now: Instant) -> LetterBatch:
     token = ids.new(now)
     async with database.connection() as connection:
-        rows = await _LEASE.rows(
+        letters = await _LEASE.rows(
             connection,
             token=token,
             leased_until=now + lease_us,
@@ -124,7 +123,7 @@ async def lease(database: Database, ids: Ids, *, lease_us: int, limit: int, now:
             limit=limit,
             now=now,
         )
-    return LetterBatch(token, sorted(map(_stored, rows), key=lambda letter: (letter.next_at, letter.id)))
+    return LetterBatch(token, sorted(letters, key=lambda letter: (letter.next_at, letter.id)))
 
 
 async def mark_sent(database: Database, token: UUID, letter_id: UUID, now: Instant) -> bool:
@@ -136,7 +135,7 @@ async def mark_sent(database: Database, token: UUID, letter_id: UUID, now: Insta
 async def postpone(database: Database, token: UUID, letters: Sequence[PostponedLetter]) -> int:
     """Give letters back to be tried later. Returns how many were still ours."""
     async with database.connection() as connection:
-        rows = await _LATER.rows(
+        postponed = await _LATER.rows(
             connection,
             token=token,
             ids=[letter.id for letter in letters],
@@ -144,7 +143,7 @@ async def postpone(database: Database, token: UUID, letters: Sequence[PostponedL
             next_ats=[letter.next_at for letter in letters],
             errors=[letter.error for letter in letters],
         )
-    return len(rows)
+    return len(postponed)
 
 
 async def give_up(database: Database, token: UUID, letters: Sequence[FailedLetter], ids: Ids, now: Instant) -> int:
@@ -157,7 +156,7 @@ async def give_up(database: Database, token: UUID, letters: Sequence[FailedLette
             tries=[letter.tries for letter in letters],
             errors=[letter.error for letter in letters],
         )
-        failed = {row["id"] for row in rows}
+        failed = set(rows)
         failures = [MailFailed(letter.id, letter.kind, letter.cause.value) for letter in letters if letter.id in failed]
         if failures:
             await events.append(transaction, failures, ids, now)
@@ -182,13 +181,12 @@ async def retry(transaction: Connection, letter_id: UUID, now: Instant) -> Lette
 
 
 async def find(connection: Connection, letter_id: UUID) -> StoredLetter | None:
-    row = await _FIND.row(connection, id=letter_id)
-    return _stored(row) if row else None
+    return await _FIND.row(connection, id=letter_id)
 
 
 async def newest(connection: Connection, limit: int) -> Sequence[StoredLetter]:
     """The newest letters, newest first, without their text."""
-    return [_stored(row) for row in await _LIST.rows(connection, limit=limit)]
+    return await _LIST.rows(connection, limit=limit)
 
 
 async def empty(database: Database, made_before: Instant, limit: int) -> int:
@@ -206,10 +204,7 @@ async def forget(database: Database, made_before: Instant, limit: int) -> int:
 async def waiting(database: Database) -> int:
     """How many letters wait to be sent."""
     async with database.connection() as connection:
-        row = await _WAITING.row(connection)
-    assert row, "a count has a row"
-    count: int = row["waiting"]
-    return count
+        return await _WAITING.only(connection)
 
 
 def _content(letter: Letter) -> bytes:
@@ -221,8 +216,3 @@ def _content(letter: Letter) -> bytes:
             "parameters": dict(letter.parameters),
         }
     ).encode()
-
-
-def _stored(row: asyncpg.Record) -> StoredLetter:
-    fields = dict(row)
-    return StoredLetter(sealed=fields.pop("parameters"), **fields)

@@ -7,4 +7,5 @@ WHERE id IN (
       AND (leased_until IS NULL OR leased_until <= :now OR leased_until > :implausible)
     ORDER BY next_at, id LIMIT :limit FOR UPDATE SKIP LOCKED
 )
-RETURNING id, recipient, kind, language, parameters, made_at, state, tries, next_at, tried_since, sent_at, last_error
+RETURNING id, recipient, kind, language, parameters AS sealed, made_at, state, tries, next_at, tried_since, sent_at,
+    last_error
