@@ -280,7 +280,8 @@ def a_session(**changed: object) -> Session:
         seen_at=NOW,
         fresh_at=NOW,
         expires_at=Instant(NOW + 7 * DAY),
-        origin=HOME,
+        address=HOME.address,
+        user_agent=HOME.user_agent,
         remember=False,
         second_factor=False,
         ended_at=None,
@@ -364,7 +365,7 @@ def test_only_ones_own_failures_lock_and_many_networks_lock_only_strangers(
 ) -> None:
     rules = LockRules(failures_max=5, everywhere_max=50, lock_us=HOUR)
     last_here, last = Instant(last_here_s * SECOND), Instant(last_s * SECOND)
-    until = locked_until(Failures(here, here + elsewhere, codes, last_here, last), rules, known_network=known)
+    until = locked_until(Failures(here, here + elsewhere, codes, last_here, last, known), rules)
     if (here + elsewhere >= 50 or codes >= 10) and not known:
         assert until == last + HOUR
     else:

@@ -30,7 +30,7 @@ from tidemill.core.accounts.keys import SECRET_BYTES as KEY_BYTES
 from tidemill.core.accounts.keys import ApiKey, write_key
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.accounts.second_factor import SECRET_BYTES, recovery_code, secret_text
-from tidemill.core.accounts.sessions import Session, SessionOrigin
+from tidemill.core.accounts.sessions import Session
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.nodes import passes
@@ -234,7 +234,8 @@ class People:
                 seen_at=began,
                 fresh_at=began,
                 expires_at=Instant(began + 7 * DAY),
-                origin=SessionOrigin("127.0.0.1", "a test"),
+                address="127.0.0.1",
+                user_agent="a test",
                 remember=False,
                 second_factor=second_factor,
                 ended_at=None,

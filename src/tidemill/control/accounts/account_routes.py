@@ -216,7 +216,7 @@ async def _end(control: Control, caller: Caller, *, only: UUID | None = None, bu
 def _session_view(session: Session, caller: Caller) -> SessionView:
     return SessionView(
         **{name: getattr(session, name) for name in ("id", "began_at", "seen_at", "expires_at", "second_factor")},
-        address=session.origin.address,
-        user_agent=session.origin.user_agent,
+        address=session.address,
+        user_agent=session.user_agent,
         current=session.id == caller.session_id,
     )

@@ -169,8 +169,8 @@ async def _find_unlocked(control: Control, address: Address, device: SessionOrig
         account = await accounts.find(transaction, address)
         account_id = account.id if account else None
         since = Instant(now - rules.lock_us)
-        failures, known_network = await logins.failures(transaction, address, account_id, device, since)
-        until = locked_until(failures, rules, known_network=known_network)
+        failures = await logins.failures(transaction, address, account_id, device, since)
+        until = locked_until(failures, rules)
         if until is not None:
             await logins.record(transaction, address, account_id, device, LoginResult.LOCKED, ids=control.ids, now=now)
     if until is not None:
@@ -220,7 +220,8 @@ async def _open(
         seen_at=now,
         fresh_at=now,
         expires_at=control.session_rules.expires_at(now, remember=remember),
-        origin=device,
+        address=device.address,
+        user_agent=device.user_agent,
         remember=remember,
         second_factor=account.second_factor_on,
         ended_at=None,

@@ -32,18 +32,22 @@ class LockRules:
 
 @dataclass(frozen=True)
 class Failures:
-    """Recent failures: from this network, from all networks, wrong codes among them, and when each happened last."""
+    """Recent failures: from this network, from all networks, wrong codes among them, and when each happened last.
+
+    `known_network` says that the account was used from this network before.
+    """
 
     here: int
     everywhere: int
     codes: int
     last_here_at: Instant
     last_at: Instant
+    known_network: bool
 
 
-def locked_until(failures: Failures, rules: LockRules, *, known_network: bool) -> Instant | None:
+def locked_until(failures: Failures, rules: LockRules) -> Instant | None:
     """Until when logins are refused unseen; None if one may be tried. Failures older than the lock do not count."""
     too_many = failures.everywhere >= rules.everywhere_max or failures.codes >= CODES_MAX
-    if too_many and not known_network:
+    if too_many and not failures.known_network:
         return Instant(failures.last_at + rules.lock_us)
     return Instant(failures.last_here_at + rules.lock_us) if failures.here >= rules.failures_max else None

@@ -86,11 +86,16 @@ class Session:
     seen_at: Instant
     fresh_at: Instant
     expires_at: Instant
-    origin: SessionOrigin
+    address: str
+    user_agent: str
     remember: bool
     second_factor: bool
     ended_at: Instant | None
     ended_why: str | None
+
+    @property
+    def origin(self) -> SessionOrigin:
+        return SessionOrigin(self.address, self.user_agent)
 
 
 def end_of(session: Session, rules: SessionRules, now: Instant) -> SessionEnd | None:

@@ -15,12 +15,6 @@ from tidemill.core.ids import Ids
 from tidemill.store.events import events
 from tidemill.store.query import Connection, Query
 
-_RECORD = Query("accounts/login/record")
-_FAILURES = Query("accounts/login/failures")
-_LIST = Query("accounts/login/list")
-_KNOWN_DEVICE = Query("accounts/login/known_device")
-_FORGET = Query("accounts/login/forget")
-
 
 class LoginResult(StrEnum):
     OK = "ok"
@@ -44,6 +38,13 @@ class LoginTry:
     address: str
     user_agent: str
     result: LoginResult
+
+
+_RECORD = Query("accounts/login/record")
+_FAILURES = Query("accounts/login/failures", Failures)
+_LIST = Query("accounts/login/list", LoginTry)
+_IS_NEW_DEVICE = Query("accounts/login/is_new_device", bool)
+_FORGET = Query("accounts/login/forget", UUID)
 
 
 async def record(
@@ -73,34 +74,25 @@ async def record(
 
 async def failures(
     connection: Connection, address: Address, account_id: UUID | None, device: SessionOrigin, since: Instant
-) -> tuple[Failures, bool]:
-    """Recent failures, and whether the account was used from this network before."""
-    row = await _FAILURES.row(
+) -> Failures:
+    return await _FAILURES.only(
         connection,
         address_sha256=_sha256(address),
         account_id=account_id,
         network=device.network,
         since=since,
     )
-    assert row
-    last_here_at, last_at = row["last_here_at"] or Instant(0), row["last_at"] or Instant(0)
-    return Failures(row["here"], row["everywhere"], row["codes"], last_here_at, last_at), row["known_network"]
 
 
 async def is_new_device(connection: Connection, account_id: UUID, device: SessionOrigin) -> bool:
     """Whether an account that was used before is used from this device for the first time."""
-    row = await _KNOWN_DEVICE.row(
+    return await _IS_NEW_DEVICE.only(
         connection, account_id=account_id, user_agent=device.user_agent, network=device.network
     )
-    assert row
-    return bool(row["before"] and not row["known"])
 
 
 async def listed(connection: Connection, account_id: UUID, after: UUID | None, limit: int) -> Sequence[LoginTry]:
-    rows = await _LIST.rows(connection, account_id=account_id, after=after, limit=limit)
-    return [
-        LoginTry(row["id"], row["at"], row["address"], row["user_agent"], LoginResult(row["result"])) for row in rows
-    ]
+    return await _LIST.rows(connection, account_id=account_id, after=after, limit=limit)
 
 
 async def forget(connection: Connection, before: Instant, limit: int) -> int:

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-import asyncpg
-
 from tidemill.core.accounts.events import LoggedIn, SessionMoved, SessionsEnded
 from tidemill.core.accounts.roles import Role
 from tidemill.core.accounts.sessions import (
@@ -24,16 +22,6 @@ from tidemill.core.ids import Ids
 from tidemill.store.events import events
 from tidemill.store.query import Connection, Query
 
-_BEGIN = Query("accounts/session/begin")
-_BY_TOKEN = Query("accounts/session/by_token")
-_ROTATE = Query("accounts/session/rotate")
-_ADD_TOKEN = Query("accounts/session/add_token")
-_END = Query("accounts/session/end")
-_LIST = Query("accounts/session/list")
-_CALLER = Query("accounts/session/caller")
-_FRESHEN = Query("accounts/session/freshen")
-_FORGET = Query("accounts/session/forget")
-
 
 @dataclass(frozen=True)
 class SessionHolder:
@@ -44,21 +32,42 @@ class SessionHolder:
     blocked: bool
 
 
+@dataclass(frozen=True)
+class _TokenRow(Session):
+    used: bool
+
+
+@dataclass(frozen=True)
+class _HolderRow(Session):
+    roles: list[str]
+    blocked: bool
+
+
+_BEGIN = Query("accounts/session/begin")
+_BY_TOKEN = Query("accounts/session/by_token", _TokenRow)
+_ROTATE = Query("accounts/session/rotate")
+_ADD_TOKEN = Query("accounts/session/add_token")
+_END = Query("accounts/session/end", UUID)
+_LIST = Query("accounts/session/list", Session)
+_CALLER = Query("accounts/session/caller", _HolderRow)
+_FRESHEN = Query("accounts/session/freshen", UUID)
+_FORGET = Query("accounts/session/forget", UUID)
+
+
 async def begin(transaction: Connection, session: Session, refresh_token: str, ids: Ids, now: Instant) -> None:
     await _BEGIN.run(
         transaction,
         id=session.id,
         account_id=session.account_id,
         expires_at=session.expires_at,
-        address=session.origin.address,
-        user_agent=session.origin.user_agent,
+        address=session.address,
+        user_agent=session.user_agent,
         remember=session.remember,
         second_factor=session.second_factor,
         sha256=_sha256(refresh_token),
         now=now,
     )
-    device = session.origin
-    began = LoggedIn(session.account_id, session.id, device.address, device.user_agent, session.second_factor)
+    began = LoggedIn(session.account_id, session.id, session.address, session.user_agent, session.second_factor)
     await events.append(transaction, [began], ids, now)
 
 
@@ -73,11 +82,10 @@ async def rotate(
     now: Instant,
 ) -> Session | SessionRefusal:
     """Exchange a refresh token for the next one. A refusal may have ended the session: the caller commits anyway."""
-    row = await _BY_TOKEN.row(transaction, sha256=_sha256(token))
-    if row is None or row["ended_at"] is not None:
-        return SessionRefusal.TOKEN_UNKNOWN if row is None else SessionRefusal.SESSION_OVER
-    session = _session(row)
-    if why := refresh_outcome(session, rules, device, used_before=row["used"], now=now):
+    session = await _BY_TOKEN.row(transaction, sha256=_sha256(token))
+    if session is None or session.ended_at is not None:
+        return SessionRefusal.TOKEN_UNKNOWN if session is None else SessionRefusal.SESSION_OVER
+    if why := refresh_outcome(session, rules, device, used_before=session.used, now=now):
         await end(transaction, session.account_id, why, only=session.id, ids=ids, now=now)
         return SessionRefusal.SESSION_OVER
     where = {"address": device.address, "user_agent": device.user_agent}
@@ -99,23 +107,19 @@ async def end(
     now: Instant,
 ) -> Sequence[UUID]:
     """End one session of an account, all but one, or all. Returns which."""
-    rows = await _END.rows(transaction, account_id=account_id, why=why, only=only, but=but, now=now)
-    ended = [row["id"] for row in rows]
+    ended = await _END.rows(transaction, account_id=account_id, why=why, only=only, but=but, now=now)
     if ended:
         await events.append(transaction, [SessionsEnded(account_id, tuple(map(str, ended)), why)], ids, now)
     return ended
 
 
 async def listed(connection: Connection, account_id: UUID, rules: SessionRules, now: Instant) -> Sequence[Session]:
-    rows = await _LIST.rows(connection, account_id=account_id, now=now, idle_since=Instant(now - rules.idle_us))
-    return [_session(row) for row in rows]
+    return await _LIST.rows(connection, account_id=account_id, now=now, idle_since=Instant(now - rules.idle_us))
 
 
 async def holder(connection: Connection, session_id: UUID) -> SessionHolder | None:
     row = await _CALLER.row(connection, id=session_id)
-    if row is None:
-        return None
-    return SessionHolder(_session(row), frozenset(map(Role, row["roles"])), row["blocked_reason"] is not None)
+    return SessionHolder(row, frozenset(map(Role, row.roles)), row.blocked) if row else None
 
 
 async def freshen(transaction: Connection, session_id: UUID, *, second_factor: bool, now: Instant) -> bool:
@@ -129,19 +133,3 @@ async def forget(connection: Connection, over_before: Instant, limit: int) -> in
 
 def _sha256(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
-
-
-def _session(row: asyncpg.Record) -> Session:
-    return Session(
-        id=row["id"],
-        account_id=row["account_id"],
-        began_at=row["began_at"],
-        seen_at=row["seen_at"],
-        fresh_at=row["fresh_at"],
-        expires_at=row["expires_at"],
-        origin=SessionOrigin(row["address"], row["user_agent"]),
-        remember=row["remember"],
-        second_factor=row["second_factor"],
-        ended_at=row["ended_at"],
-        ended_why=row["ended_why"],
-    )

@@ -5,8 +5,8 @@ SELECT count(*) FILTER (WHERE f.network = :network AND f.at > coalesce(greatest(
            AS here,
        count(*) FILTER (WHERE f.at > coalesce(s.reset_at, '-infinity')) AS everywhere,
        count(*) FILTER (WHERE f.result = 'code_wrong' AND f.at > coalesce(s.reset_at, '-infinity')) AS codes,
-       max(f.at) FILTER (WHERE f.network = :network) AS last_here_at,
-       max(f.at) AS last_at,
+       coalesce(max(f.at) FILTER (WHERE f.network = :network), 'epoch') AS last_here_at,
+       coalesce(max(f.at), 'epoch') AS last_at,
        s.here_at IS NOT NULL AS known_network
 FROM (SELECT (SELECT max(l.at) FROM login_attempt l
               WHERE l.account_id = :account_id AND l.network = :network AND l.result = 'ok') AS here_at,
