@@ -8,4 +8,4 @@ _LOCK = Query("accounts/account/lock")
 
 
 async def lock(transaction: Connection, account_id: UUID) -> None:
-    await _LOCK.row(transaction, id=account_id)
+    await _LOCK.run(transaction, id=account_id)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 import asyncpg
@@ -31,20 +32,6 @@ from tidemill.store.events import events
 from tidemill.store.nodes import join_tokens, nodes
 from tidemill.store.query import Connection, Query
 
-_FIND = Query("accounts/account/find")
-_LIST = Query("accounts/account/list")
-_MAKE = Query("accounts/account/make")
-_SET_PASSWORD = Query("accounts/account/set_password")
-_REHASH = Query("accounts/account/rehash")
-_SET_ADDRESS = Query("accounts/account/set_address")
-_SET_LANGUAGE = Query("accounts/account/set_language")
-_SET_ROLES = Query("accounts/account/set_roles")
-_SET_KYC = Query("accounts/account/set_kyc")
-_SET_BLOCKED = Query("accounts/account/set_blocked")
-_DELETE = Query("accounts/account/delete")
-_MONEY_LEFT = Query("accounts/account/money_left")
-_LOCK_WITH_OPERATORS = Query("accounts/account/lock_with_operators")
-
 
 @dataclass(frozen=True)
 class AccountFilter:
@@ -64,6 +51,39 @@ class NewAccount:
     password_hash: str
     roles: frozenset[Role]
     language: Language
+
+
+class _AccountRow(NamedTuple):
+    id: UUID
+    address: str
+    password_hash: str
+    roles: list[str]
+    language: Language
+    kyc: Kyc
+    kyc_reason: str
+    blocked_reason: str | None
+    created_at: Instant
+    second_factor_since: Instant | None
+
+
+class _LockedRow(NamedTuple):
+    id: UUID
+    operates: bool
+
+
+_FIND = Query("accounts/account/find", _AccountRow)
+_LIST = Query("accounts/account/list", _AccountRow)
+_MAKE = Query("accounts/account/make", UUID)
+_SET_PASSWORD = Query("accounts/account/set_password")
+_REHASH = Query("accounts/account/rehash")
+_SET_ADDRESS = Query("accounts/account/set_address", UUID)
+_SET_LANGUAGE = Query("accounts/account/set_language")
+_SET_ROLES = Query("accounts/account/set_roles")
+_SET_KYC = Query("accounts/account/set_kyc")
+_SET_BLOCKED = Query("accounts/account/set_blocked", UUID)
+_DELETE = Query("accounts/account/delete")
+_MONEY_LEFT = Query("accounts/account/money_left", bool)
+_LOCK_WITH_OPERATORS = Query("accounts/account/lock_with_operators", _LockedRow)
 
 
 async def find(connection: Connection, address: Address) -> Account | None:
@@ -91,7 +111,7 @@ async def listed(connection: Connection, filter_: AccountFilter, after: UUID | N
 
 async def make(transaction: Connection, newcomer: NewAccount, ids: Ids, now: Instant) -> UUID | AccountStateRefusal:
     """Make an account; refused if its address is in use by now."""
-    row = await _MAKE.row(
+    account_id = await _MAKE.row(
         transaction,
         id=ids.new(now),
         address=newcomer.address.text,
@@ -101,9 +121,8 @@ async def make(transaction: Connection, newcomer: NewAccount, ids: Ids, now: Ins
         language=newcomer.language,
         now=now,
     )
-    if row is None:
+    if account_id is None:
         return AccountStateRefusal.ADDRESS_IN_USE
-    account_id: UUID = row["id"]
     await events.append(transaction, [AccountMade(account_id, tuple(sorted(newcomer.roles)))], ids, now)
     return account_id
 
@@ -134,10 +153,10 @@ async def set_address(
 ) -> AccountStateRefusal | None:
     """Set an address. After a refusal the caller rolls back."""
     try:
-        row = await _SET_ADDRESS.row(transaction, id=account_id, address=address.text, address_key=address.key)
+        changed = await _SET_ADDRESS.row(transaction, id=account_id, address=address.text, address_key=address.key)
     except asyncpg.UniqueViolationError:
         return AccountStateRefusal.ADDRESS_IN_USE  # somebody else took it at this moment
-    if not row:
+    if not changed:
         return AccountStateRefusal.ADDRESS_IN_USE
     await mailed_tokens.drop(transaction, account_id)
     await events.append(transaction, [AddressChanged(account_id)], ids, now)
@@ -214,9 +233,7 @@ async def delete(transaction: Connection, account_id: UUID, ids: Ids, now: Insta
     account = await _unless_last_operator(transaction, account_id, loses=True)
     if isinstance(account, Refusal):
         return account
-    left = await _MONEY_LEFT.row(transaction, id=account_id)
-    assert left
-    if left["money_left"]:
+    if await _MONEY_LEFT.only(transaction, id=account_id):
         return AccountStateRefusal.MONEY_LEFT
     if await nodes.left_nodes(transaction, account_id):
         return NodeRefusal.NODES_LEFT
@@ -225,7 +242,7 @@ async def delete(transaction: Connection, account_id: UUID, ids: Ids, now: Insta
     await api_keys.revoke_lost_roles(transaction, account_id, (), ids, now)
     await second_factors.erase(transaction, account_id)
     await mailed_tokens.drop(transaction, account_id)
-    await _DELETE.row(transaction, id=account_id, now=now)
+    await _DELETE.run(transaction, id=account_id, now=now)
     await events.append(transaction, [AccountDeleted(account_id)], ids, now)
     return account
 
@@ -239,7 +256,7 @@ async def locked(transaction: Connection, account_id: UUID) -> Account | None:
 async def _unless_last_operator(transaction: Connection, account_id: UUID, *, loses: bool) -> Account | Refusal:
     """The account, locked; refused if the pool would lose its last operator."""
     rows = await _LOCK_WITH_OPERATORS.rows(transaction, id=account_id)
-    operators = {row["id"] for row in rows if row["operates"]}
+    operators = {row.id for row in rows if row.operates}
     account = await get(transaction, account_id)
     if account is None:
         return AccountStateRefusal.UNKNOWN_PERSON
@@ -284,16 +301,5 @@ def _sorted(roles: frozenset[Role]) -> tuple[str, ...]:
     return tuple(sorted(roles))
 
 
-def _account(row: asyncpg.Record) -> Account:
-    return Account(
-        id=row["id"],
-        address=row["address"],
-        password_hash=row["password_hash"],
-        roles=frozenset(map(Role, row["roles"])),
-        language=Language(row["language"]),
-        kyc=Kyc(row["kyc"]),
-        kyc_reason=row["kyc_reason"],
-        blocked_reason=row["blocked_reason"],
-        created_at=row["created_at"],
-        second_factor_since=row["second_factor_since"],
-    )
+def _account(row: _AccountRow) -> Account:
+    return Account(row.id, row.address, row.password_hash, frozenset(map(Role, row.roles)), *row[4:])

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 from uuid import UUID
-
-import asyncpg
 
 from tidemill.core.accounts.events import KeyMade, KeyRevoked
 from tidemill.core.accounts.keys import KEYS_MAX, ApiKey, KeyRefusal, key_prefix, key_sha256
@@ -15,14 +14,6 @@ from tidemill.store.accounts.account_lock import lock
 from tidemill.store.events import events
 from tidemill.store.query import Connection, Query
 
-_MAKE = Query("accounts/key/make")
-_LIST = Query("accounts/key/list")
-_CALLER = Query("accounts/key/caller")
-_REVOKE = Query("accounts/key/revoke")
-_REVOKE_LOST_ROLES = Query("accounts/key/revoke_lost_roles")
-_USED = Query("accounts/key/used")
-_SPEND = Query("accounts/key/spend")
-
 
 @dataclass(frozen=True)
 class KeyHolder:
@@ -31,6 +22,45 @@ class KeyHolder:
     key: ApiKey
     roles: frozenset[Role]
     blocked: bool
+
+
+@dataclass(frozen=True)
+class _KeyRow:
+    id: UUID
+    account_id: UUID
+    name: str
+    role: Role
+    scopes: list[str]
+    prefix: str
+    networks: list[str]
+    spending_cap_uc: int | None
+    spent_uc: int
+    made_at: Instant
+    expires_at: Instant | None
+    last_used_at: Instant | None
+    revoked_at: Instant | None
+    successor_id: UUID | None
+    first_id: UUID
+
+
+@dataclass(frozen=True)
+class _HolderRow(_KeyRow):
+    roles: list[str]
+    blocked: bool
+
+
+class _RevokedRow(NamedTuple):
+    id: UUID
+    name: str
+
+
+_MAKE = Query("accounts/key/make")
+_LIST = Query("accounts/key/list", _KeyRow)
+_CALLER = Query("accounts/key/caller", _HolderRow)
+_REVOKE = Query("accounts/key/revoke", str)
+_REVOKE_LOST_ROLES = Query("accounts/key/revoke_lost_roles", _RevokedRow)
+_USED = Query("accounts/key/used")
+_SPEND = Query("accounts/key/spend", int)
 
 
 async def make(
@@ -74,15 +104,15 @@ async def rotate(
     wanted = replace(old, id=ids.new(now), made_at=now, last_used_at=None, revoked_at=None)
     new_key = await make(transaction, wanted, secret, ids, now, replaces=old.id)
     if isinstance(new_key, ApiKey):
-        await _REVOKE.row(transaction, id=old.id, account_id=account_id, at=old_until, successor_id=new_key.id)
+        await _REVOKE.run(transaction, id=old.id, account_id=account_id, at=old_until, successor_id=new_key.id)
     return new_key
 
 
 async def revoke(transaction: Connection, account_id: UUID, key_id: UUID, ids: Ids, now: Instant) -> KeyRefusal | None:
-    row = await _REVOKE.row(transaction, id=key_id, account_id=account_id, at=now, successor_id=None)
-    if row is None:
+    name = await _REVOKE.row(transaction, id=key_id, account_id=account_id, at=now, successor_id=None)
+    if name is None:
         return KeyRefusal.UNKNOWN_KEY
-    await events.append(transaction, [KeyRevoked(account_id, key_id, row["name"])], ids, now)
+    await events.append(transaction, [KeyRevoked(account_id, key_id, name)], ids, now)
     return None
 
 
@@ -91,7 +121,7 @@ async def revoke_lost_roles(
 ) -> None:
     """Revoke keys that act in a role other than these: their account no longer has it."""
     rows = await _REVOKE_LOST_ROLES.rows(transaction, account_id=account_id, roles=list(roles), now=now)
-    if revoked := [KeyRevoked(account_id, row["id"], row["name"]) for row in rows]:
+    if revoked := [KeyRevoked(account_id, key.id, key.name) for key in rows]:
         await events.append(transaction, revoked, ids, now)
 
 
@@ -107,7 +137,7 @@ async def holder(connection: Connection, secret: str | None = None, key_id: UUID
     row = await _CALLER.row(connection, sha256=None if secret is None else key_sha256(secret), id=key_id)
     if row is None:
         return None
-    return KeyHolder(_key(row), frozenset(map(Role, row["roles"])), row["blocked_reason"] is not None)
+    return KeyHolder(_key(row), frozenset(map(Role, row.roles)), row.blocked)
 
 
 async def tell_used(connection: Connection, used: Mapping[UUID, Instant]) -> None:
@@ -117,25 +147,25 @@ async def tell_used(connection: Connection, used: Mapping[UUID, Instant]) -> Non
 async def spend(transaction: Connection, key_id: UUID, amount_uc: int) -> KeyRefusal | None:
     """Count what is bought with a key, in the transaction that buys it; refused above its cap."""
     assert amount_uc >= 0, "what is given back is no spending"
-    spent = await _SPEND.row(transaction, id=key_id, amount_uc=amount_uc)
-    return None if spent else KeyRefusal.SPENDING_CAP_REACHED
+    spent_uc = await _SPEND.row(transaction, id=key_id, amount_uc=amount_uc)
+    return KeyRefusal.SPENDING_CAP_REACHED if spent_uc is None else None
 
 
-def _key(row: asyncpg.Record) -> ApiKey:
+def _key(row: _KeyRow) -> ApiKey:
     return ApiKey(
-        id=row["id"],
-        account_id=row["account_id"],
-        name=row["name"],
-        role=Role(row["role"]),
-        scopes=frozenset(map(Scope, row["scopes"])),
-        prefix=row["prefix"],
-        networks=tuple(row["networks"]),
-        spending_cap_uc=row["spending_cap_uc"],
-        spent_uc=row["spent_uc"],
-        made_at=row["made_at"],
-        expires_at=row["expires_at"],
-        last_used_at=row["last_used_at"],
-        revoked_at=row["revoked_at"],
-        successor_id=row["successor_id"],
-        first_id=row["first_id"],
+        id=row.id,
+        account_id=row.account_id,
+        name=row.name,
+        role=row.role,
+        scopes=frozenset(map(Scope, row.scopes)),
+        prefix=row.prefix,
+        networks=tuple(row.networks),
+        spending_cap_uc=row.spending_cap_uc,
+        spent_uc=row.spent_uc,
+        made_at=row.made_at,
+        expires_at=row.expires_at,
+        last_used_at=row.last_used_at,
+        revoked_at=row.revoked_at,
+        successor_id=row.successor_id,
+        first_id=row.first_id,
     )

@@ -5,9 +5,8 @@ import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 from uuid import UUID
-
-import asyncpg
 
 from tidemill.core.accounts.account import Language
 from tidemill.core.accounts.addresses import Address
@@ -15,13 +14,6 @@ from tidemill.core.accounts.roles import Role
 from tidemill.core.clock import Instant
 from tidemill.store.operations.keyring import Keyring
 from tidemill.store.query import Connection, Query
-
-_MAKE = Query("accounts/mailed/make")
-_BY_LINK = Query("accounts/mailed/by_link")
-_TRY_CODE = Query("accounts/mailed/try_code")
-_BY_ID = Query("accounts/mailed/by_id")
-_DROP = Query("accounts/mailed/drop")
-_FORGET = Query("accounts/mailed/forget")
 
 TRIES_MAX = 5
 """A code has eight digits; five tries leave one chance in twenty million."""
@@ -44,6 +36,29 @@ class MailedToken:
     password_hash: str | None = None
     roles: frozenset[Role] = frozenset()
     language: Language | None = None
+
+
+class _TokenRow(NamedTuple):
+    id: UUID
+    purpose: MailedTokenPurpose
+    address: str
+    account_id: UUID | None
+    password_hash: str | None
+    roles: list[str] | None
+    language: Language | None
+
+
+class _CodeRow(NamedTuple):
+    id: UUID
+    code: bytes
+
+
+_MAKE = Query("accounts/mailed/make")
+_BY_LINK = Query("accounts/mailed/by_link", _TokenRow)
+_TRY_CODE = Query("accounts/mailed/try_code", _CodeRow)
+_BY_ID = Query("accounts/mailed/by_id", _TokenRow)
+_DROP = Query("accounts/mailed/drop")
+_FORGET = Query("accounts/mailed/forget", UUID)
 
 
 async def make(
@@ -85,8 +100,8 @@ async def use_code(
         transaction, address_key=address.key, purposes=list(purposes), tries_max=TRIES_MAX, now=now
     )
     for row in rows:
-        if hmac.compare_digest(await keyring.unseal_fresh(row["code"], row=_row(row["id"])), code.strip().encode()):
-            used = await _BY_ID.row(transaction, id=row["id"])
+        if hmac.compare_digest(await keyring.unseal_fresh(row.code, row=_row(row.id)), code.strip().encode()):
+            used = await _BY_ID.row(transaction, id=row.id)
             return _token(used) if used else None
     return None
 
@@ -108,13 +123,13 @@ def _row(token_id: UUID) -> str:
     return f"mailed_token.code:{token_id}"
 
 
-def _token(row: asyncpg.Record) -> MailedToken:
+def _token(row: _TokenRow) -> MailedToken:
     return MailedToken(
-        id=row["id"],
-        purpose=MailedTokenPurpose(row["purpose"]),
-        address=Address(row["address"]),
-        account_id=row["account_id"],
-        password_hash=row["password_hash"],
-        roles=frozenset(map(Role, row["roles"] or ())),
-        language=row["language"] and Language(row["language"]),
+        row.id,
+        row.purpose,
+        Address(row.address),
+        row.account_id,
+        row.password_hash,
+        frozenset(map(Role, row.roles or ())),
+        row.language,
     )

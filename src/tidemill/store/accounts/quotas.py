@@ -12,10 +12,6 @@ from tidemill.core.rate_limits import SKEW_US, Limit
 from tidemill.store.database import Database
 from tidemill.store.query import Connection, Query
 
-_LEASE = Query("accounts/quota/lease")
-_GIVE_BACK = Query("accounts/quota/give_back")
-_FORGET = Query("accounts/quota/forget")
-
 
 @dataclass(frozen=True)
 class BucketTokens:
@@ -35,10 +31,15 @@ class TokenLease:
     full_at: Instant
 
 
+_LEASE = Query("accounts/quota/lease", TokenLease)
+_GIVE_BACK = Query("accounts/quota/give_back")
+_FORGET = Query("accounts/quota/forget", str)
+
+
 async def lease(connection: Connection, asks: Sequence[BucketTokens], now: Instant) -> Sequence[TokenLease]:
     """Take the wanted tokens, or as many as there are. Each key is in `asks` once."""
     assert all(0 <= ask.tokens <= ask.limit.count for ask in asks)
-    rows = await _LEASE.rows(
+    return await _LEASE.rows(
         connection,
         keys=[ask.key for ask in asks],
         counts=[ask.limit.count for ask in asks],
@@ -47,7 +48,6 @@ async def lease(connection: Connection, asks: Sequence[BucketTokens], now: Insta
         now_us=now,
         skew_us=SKEW_US,
     )
-    return [TokenLease(*row) for row in rows]
 
 
 async def give_back(connection: Connection, unused: Sequence[BucketTokens]) -> None:

@@ -1,6 +1,7 @@
 """The second factor of accounts: a sealed secret, the step of the last code used, and recovery codes as hashes."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.accounts.events import RecoveryCodeUsed, SecondFactorChanged
@@ -17,14 +18,21 @@ from tidemill.store.events import events
 from tidemill.store.operations.keyring import Keyring
 from tidemill.store.query import Connection, Query
 
-_BEGIN = Query("accounts/second_factor/begin")
-_FIND = Query("accounts/second_factor/find")
-_USE_STEP = Query("accounts/second_factor/use_step")
-_REMOVE = Query("accounts/second_factor/remove")
+
+class _SecretRow(NamedTuple):
+    secret: bytes
+    used_step: int
+    on_since: Instant | None
+
+
+_BEGIN = Query("accounts/second_factor/begin", UUID)
+_FIND = Query("accounts/second_factor/find", _SecretRow)
+_USE_STEP = Query("accounts/second_factor/use_step", UUID)
+_REMOVE = Query("accounts/second_factor/remove", UUID)
 _CLEAR_CODES = Query("accounts/second_factor/clear_codes")
 _ADD_CODES = Query("accounts/second_factor/add_codes")
-_USE_CODE = Query("accounts/second_factor/use_code")
-_CODES_LEFT = Query("accounts/second_factor/codes_left")
+_USE_CODE = Query("accounts/second_factor/use_code", UUID)
+_CODES_LEFT = Query("accounts/second_factor/codes_left", int)
 
 
 async def begin(
@@ -50,7 +58,7 @@ async def switch_on(
     row = await _FIND.row(transaction, account_id=account_id)
     if row is None:
         return SecondFactorRefusal.SECOND_FACTOR_OFF
-    if row["on_since"] is not None:
+    if row.on_since is not None:
         return SecondFactorRefusal.SECOND_FACTOR_ON
     if not await _use_time_code(transaction, account_id, code, keyring, now):
         return SecondFactorRefusal.CODE_WRONG
@@ -78,7 +86,7 @@ async def renew_codes(
     transaction: Connection, account_id: UUID, recovery_codes: Sequence[str], ids: Ids, now: Instant
 ) -> SecondFactorRefusal | None:
     row = await _FIND.row(transaction, account_id=account_id)
-    if row is None or row["on_since"] is None:
+    if row is None or row.on_since is None:
         return SecondFactorRefusal.SECOND_FACTOR_OFF
     await _CLEAR_CODES.run(transaction, account_id=account_id)
     await _ADD_CODES.run(
@@ -100,22 +108,19 @@ async def remove(
 
 async def erase(transaction: Connection, account_id: UUID) -> None:
     """Delete the second factor, whether it is on or not."""
-    await _REMOVE.row(transaction, account_id=account_id)
+    await _REMOVE.run(transaction, account_id=account_id)
 
 
 async def codes_left(connection: Connection, account_id: UUID) -> int:
-    row = await _CODES_LEFT.row(connection, account_id=account_id)
-    assert row
-    left: int = row["codes"]
-    return left
+    return await _CODES_LEFT.only(connection, account_id=account_id)
 
 
 async def _use_time_code(transaction: Connection, account_id: UUID, code: str, keyring: Keyring, now: Instant) -> bool:
     row = await _FIND.row(transaction, account_id=account_id)
     if row is None:
         return False
-    secret = await keyring.unseal_fresh(row["secret"], row=_row(account_id))
-    step = matching_step(secret, normal_code(code), now, row["used_step"])
+    secret = await keyring.unseal_fresh(row.secret, row=_row(account_id))
+    step = matching_step(secret, normal_code(code), now, row.used_step)
     return step is not None and bool(await _USE_STEP.row(transaction, account_id=account_id, step=step, now=now))
 
 

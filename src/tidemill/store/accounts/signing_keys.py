@@ -1,16 +1,12 @@
 """The keys that sign access tokens: made now and then, stored sealed, deleted when their last token has expired."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.store.operations.keyring import Keyring
 from tidemill.store.query import Connection, Query
-
-_LIST = Query("accounts/signing/list")
-_MAKE = Query("accounts/signing/make")
-_FORGET = Query("accounts/signing/forget")
 
 
 @dataclass(frozen=True)
@@ -23,19 +19,22 @@ class SigningKey:
     made_at: Instant
 
 
+_LIST = Query("accounts/signing/list", SigningKey)
+_MAKE = Query("accounts/signing/make", UUID)
+_FORGET = Query("accounts/signing/forget", UUID)
+
+
 async def listed(connection: Connection, keyring: Keyring) -> Sequence[SigningKey]:
     """All signing keys, newest first."""
     return [
-        SigningKey(
-            row["id"], await keyring.unseal_fresh(row["private"], row=_row(row["id"])), row["public"], row["made_at"]
-        )
-        for row in await _LIST.rows(connection)
+        replace(sealed, private=await keyring.unseal_fresh(sealed.private, row=_row(sealed.id)))
+        for sealed in await _LIST.rows(connection)
     ]
 
 
 async def make(connection: Connection, key: SigningKey, *, unless_since: Instant, keyring: Keyring) -> bool:
     """Store a new key, unless one was made after an instant."""
-    row = await _MAKE.row(
+    made = await _MAKE.row(
         connection,
         id=key.id,
         private=keyring.seal(key.private, row=_row(key.id)),
@@ -43,7 +42,7 @@ async def make(connection: Connection, key: SigningKey, *, unless_since: Instant
         now=key.made_at,
         unless_since=unless_since,
     )
-    return row is not None
+    return made is not None
 
 
 async def forget(connection: Connection, made_before: Instant) -> int:

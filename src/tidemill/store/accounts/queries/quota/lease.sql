@@ -23,4 +23,4 @@ SET (full_at_us, count, per_us, granted) = (
         ) AS got
     ) AS lease
 )
-RETURNING key, granted, full_at_us
+RETURNING key, granted AS tokens, full_at_us AS full_at
