@@ -3,17 +3,18 @@
 import importlib
 import pkgutil
 from collections.abc import Iterator
-from dataclasses import is_dataclass
 from decimal import Decimal
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, get_args, get_origin
 from uuid import UUID
 
 import tidemill.store
+from tidemill.core.clock import Instant
 from tidemill.core.jobs.attempt import AttemptState
+from tidemill.core.nodes.health.events import NodeAlertCleared
 from tidemill.store.database import Database
-from tidemill.store.query import Query, row_maker
+from tidemill.store.query import Query, row_fields, row_maker
 
 SERVED_BY: dict[str, tuple[type, ...]] = {
     "uuid": (UUID,),
@@ -34,16 +35,9 @@ SERVED_BY: dict[str, tuple[type, ...]] = {
 """Which Python types may hold a column of a PostgreSQL type."""
 
 
-def declared_fields(row_type: Any) -> list[tuple[str, Any]]:
-    """The fields of a row; a plain value has one, whatever its name."""
-    if is_dataclass(row_type) or hasattr(row_type, "_fields"):
-        return list(get_type_hints(row_type).items())
-    return [("", row_type)]
-
-
 def fits(hint: Any, column_type: str) -> bool:
     """Whether a value of this column may stand in a field with this annotation."""
-    if get_origin(hint) in (Union, UnionType):
+    if isinstance(hint, UnionType):
         return any(fits(member, column_type) for member in get_args(hint) if member is not NoneType)
     if hint is Any:
         return True
@@ -66,7 +60,7 @@ async def differences(database: Database) -> Iterator[str]:
             columns = [(column.name, column.type) for column in (await connection.prepare(query.sql)).get_attributes()]
             if query.row_type is None:
                 continue
-            fields = declared_fields(query.row_type)
+            fields = list(row_fields(query.row_type).items()) or [("", query.row_type)]
             if fields[0][0] and [name for name, _ in fields] != [name for name, _ in columns]:
                 found.append(f"{query.name} answers {[name for name, _ in columns]}, declared are {fields}")
                 continue
@@ -94,3 +88,8 @@ def test_words_become_members_of_the_enums_that_a_row_declares() -> None:
     assert isinstance(make(["offered", "running", 1]).other, AttemptState)
     assert row_maker(AttemptState)(["lost"]) is AttemptState.LOST
     assert row_maker(int)([7]) == 7
+
+
+def test_what_belongs_to_the_class_of_a_row_is_no_column() -> None:
+    assert list(row_fields(NodeAlertCleared)) == ["account_id", "node_id", "alert", "device"]
+    assert not row_fields(Instant)

@@ -12,7 +12,7 @@ on. What is specific to PostgreSQL stays here:
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cached_property
 from importlib.resources import files
@@ -163,10 +163,10 @@ class Query(Generic[Row]):
 
 def row_maker(row_type: type[Row]) -> Callable[[Any], Row]:
     """What makes a value of the type from the columns of a record, in their order. Words become members of enums."""
-    if not is_dataclass(row_type) and not hasattr(row_type, "_fields"):
+    hints = row_fields(row_type).values()
+    if not hints:
         word = _enum_of(row_type) or (lambda value: value)
         return lambda record: cast(Row, word(record[0]))
-    hints = list(get_type_hints(row_type).values())
     enums = [(position, enum) for position, hint in enumerate(hints) if (enum := _enum_of(hint))]
     if not enums:
         return getattr(row_type, "_make", None) or (lambda record: row_type(*record))
@@ -179,6 +179,13 @@ def row_maker(row_type: type[Row]) -> Callable[[Any], Row]:
         return row_type(*values)
 
     return make
+
+
+def row_fields(row_type: type[Row]) -> Mapping[str, Any]:
+    """The columns of a row and their types; none for a plain value. What belongs to the class is no column."""
+    names = [field.name for field in fields(row_type)] if is_dataclass(row_type) else getattr(row_type, "_fields", ())
+    hints = get_type_hints(row_type) if names else {}
+    return {name: hints[name] for name in names}
 
 
 def _enum_of(hint: Any) -> type[Enum] | None:
