@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Any, NamedTuple, Union, get_args, get_origin
 from uuid import UUID
 
 import tidemill.store
@@ -37,7 +37,7 @@ SERVED_BY: dict[str, tuple[type, ...]] = {
 
 def fits(hint: Any, column_type: str) -> bool:
     """Whether a value of this column may stand in a field with this annotation."""
-    if isinstance(hint, UnionType):
+    if get_origin(hint) in (UnionType, Union):
         return any(fits(member, column_type) for member in get_args(hint) if member is not NoneType)
     if hint is Any:
         return True

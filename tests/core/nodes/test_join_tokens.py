@@ -51,12 +51,13 @@ KEY = b"k" * 32
 
 
 def token(number: int = 5, **changed: object) -> JoinToken:
-    made = JoinToken(UUID(int=number), ANN, "rack", False, (), 1, 0, NOW, Instant(NOW + 3600 * SECOND))
+    id_ = UUID(int=number)
+    made = JoinToken(id_, ANN, "rack", sha256(str(id_)), False, [], 1, 0, NOW, Instant(NOW + 3600 * SECOND))
     return replace(made, **changed)  # type: ignore[arg-type]
 
 
 def node(**changed: object) -> NodeAtDoor:
-    made = NodeAtDoor(UUID(int=9), ANN, KEY, NodeLife.ACTIVE, None, None, RUN, False, None)
+    made = NodeAtDoor(UUID(int=9), ANN, KEY, NodeLife.ACTIVE, None, None, RUN, False, None, None, "{}", 0)
     return replace(made, **changed)  # type: ignore[arg-type]
 
 
@@ -69,17 +70,13 @@ def found(nodes: tuple[NodeAtDoor, ...] = (), tokens: tuple[JoinToken, ...] = ()
     return AdmissionRecords(
         {one.key: one for one in nodes},
         frozenset(one.id for one in nodes),
-        {hash_of(one): one for one in tokens},
+        {one.sha256: one for one in tokens},
         {one.id: one for one in people},
     )
 
 
-def hash_of(one: JoinToken) -> bytes:
-    return sha256(str(one.id))
-
-
 def newcomer(one: JoinToken, key: bytes = KEY, instance: UUID = RUN) -> Applicant:
-    return Applicant(key, instance, "tidemill/0.3", "198.51.100.7", None, hash_of(one))
+    return Applicant(key, instance, "tidemill/0.3", "198.51.100.7", None, one.sha256)
 
 
 def known(one: NodeAtDoor, instance: UUID = RUN, **changed: object) -> Applicant:

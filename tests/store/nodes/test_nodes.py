@@ -65,10 +65,10 @@ class Registry:
         """A new token's secret part."""
         secret = secrets.token_hex(32)
         until = Instant(self.now + 3600 * SECOND)
-        token = JoinToken(self.ids.new(self.now), account_id, "rack", False, (), 1, 0, self.now, until)
+        token = JoinToken(self.ids.new(self.now), account_id, "rack", sha256(secret), False, [], 1, 0, self.now, until)
         token = replace(token, **changed)  # type: ignore[arg-type]
         async with self.database.transaction() as transaction:
-            made = await join_tokens.make(transaction, token, sha256(secret), by="test", ids=self.ids, now=self.now)
+            made = await join_tokens.make(transaction, token, by="test", ids=self.ids, now=self.now)
         assert isinstance(made, JoinToken), made
         return secret
 

@@ -278,8 +278,8 @@ class People:
         async with self.database.transaction() as transaction:
             now = await self.now(transaction)
             secret, until = secrets.token_hex(32), Instant(now + DAY)
-            token = JoinToken(self.ids.new(now), person.id, "rack", False, ("rack=7",), 1, 0, now, until)
-            await join_tokens.make(transaction, token, sha256(secret), by="test", ids=self.ids, now=now)
+            token = JoinToken(self.ids.new(now), person.id, "rack", sha256(secret), False, ["rack=7"], 1, 0, now, until)
+            await join_tokens.make(transaction, token, by="test", ids=self.ids, now=now)
             rules = DoorRules(beat_us=30 * SECOND, oldest_agent="0.1")
             door = AdmissionDesk(self.ids.new(now), rules, self.keyring, self.ids)
             caller = Applicant(key, self.ids.new(now), "tidemill/0.1", "198.51.100.7", None, sha256(secret))

@@ -81,12 +81,12 @@ async def list_tokens(control: ControlPart, caller: CallerPart) -> JoinTokenList
 async def make(body: NewJoinToken, control: ControlPart, caller: CallerPart) -> NewJoinTokenView:
     """Make a join token. It is shown in this answer and never again."""
     now = control.clock.now()
-    draft = _draft(body, caller, control.ids.new(now), now)
-    text = write_token(draft.id, secrets.token_bytes(SECRET_BYTES), await _fingerprint(control, now))
-    kept = sha256(unless_refused(read_token(text)).secret_part)
+    token_id = control.ids.new(now)
+    text = write_token(token_id, secrets.token_bytes(SECRET_BYTES), await _fingerprint(control, now))
+    draft = _draft(body, caller, token_id, sha256(unless_refused(read_token(text)).secret_part), now)
     async with control.route_database.transaction() as transaction:
         await _check_owner(transaction, draft)
-        token = await join_tokens.make(transaction, draft, kept, by=caller.name, ids=control.ids, now=now)
+        token = await join_tokens.make(transaction, draft, by=caller.name, ids=control.ids, now=now)
         return NewJoinTokenView(token=text, about=JoinTokenView.model_validate(unless_refused(token)))
 
 
@@ -102,7 +102,7 @@ async def revoke(token_id: UUID, control: ControlPart, caller: CallerPart) -> No
             raise RouteRefused(refusal)
 
 
-def _draft(body: NewJoinToken, caller: Caller, token_id: UUID, now: Instant) -> JoinToken:
+def _draft(body: NewJoinToken, caller: Caller, token_id: UUID, secret_sha256: bytes, now: Instant) -> JoinToken:
     """The token to make. A caller with one factor cannot make a house token, which takes two."""
     assert caller.account_id
     roles = caller.roles if caller.is_operator else caller.roles - {Role.OPERATOR}
@@ -114,8 +114,9 @@ def _draft(body: NewJoinToken, caller: Caller, token_id: UUID, now: Instant) -> 
         id=token_id,
         account_id=caller.account_id,
         name=body.name,
+        sha256=secret_sha256,
         house=body.house,
-        labels=tuple(body.labels),
+        labels=body.labels,
         uses_max=body.uses,
         uses=0,
         made_at=now,

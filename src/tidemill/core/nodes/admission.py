@@ -69,7 +69,8 @@ class Owner:
 @dataclass(frozen=True)
 class NodeAtDoor:
     """A node at the moment somebody shows its key. `has_link` says that a living process has its link; `told_until` is
-    how far it has used up its share of events: see core.nodes.reports."""
+    how far it has used up its share of events: see core.nodes.reports. It is welcomed with its `rules`, in JSON, and
+    has then been told as many `wishes`."""
 
     id: UUID
     account_id: UUID
@@ -80,7 +81,9 @@ class NodeAtDoor:
     instance: UUID | None
     has_link: bool
     heard_at: Instant | None
-    told_until: Instant | None = None
+    told_until: Instant | None
+    rules: str
+    wishes: int
 
 
 @dataclass(frozen=True)

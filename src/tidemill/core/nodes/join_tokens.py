@@ -49,8 +49,9 @@ class JoinToken:
     id: UUID
     account_id: UUID
     name: str
+    sha256: bytes
     house: bool
-    labels: tuple[str, ...]
+    labels: list[str]
     uses_max: int
     uses: int
     made_at: Instant

@@ -8,10 +8,8 @@ all.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
-
-import asyncpg
 
 from tidemill.core.accounts.roles import Role
 from tidemill.core.clock import DAY, Instant
@@ -32,23 +30,35 @@ from tidemill.core.nodes.admission import (
 )
 from tidemill.core.nodes.events import NodeCloned, NodeJoined, NodeVersionRefused
 from tidemill.core.nodes.join_tokens import JoinToken
-from tidemill.core.nodes.life import NodeLife
 from tidemill.core.nodes.rules import rule_book
 from tidemill.core.nodes.rules.rule_book import RuleBook, RuleOrigin
 from tidemill.store.events import events
-from tidemill.store.nodes.join_tokens import token_of
 from tidemill.store.notices import joining_letters
 from tidemill.store.operations.keyring import Keyring
 from tidemill.store.query import Connection, Query
 
-_OWNERS = Query("nodes/admission/owners")
-_TOKENS = Query("nodes/admission/tokens")
+
+class _OwnerRow(NamedTuple):
+    id: UUID
+    roles: list[str]
+    blocked: bool
+    joined: int
+
+
+class _LinkRow(NamedTuple):
+    node_id: UUID
+    generation: int
+    received: int
+
+
+_OWNERS = Query("nodes/admission/owners", _OwnerRow)
+_TOKENS = Query("nodes/admission/tokens", JoinToken)
 _LOCK = Query("nodes/admission/lock")
-_NODES = Query("nodes/admission/nodes")
-_NAMED = Query("nodes/admission/named")
-_REGISTER = Query("nodes/admission/register")
+_NODES = Query("nodes/admission/nodes", NodeAtDoor)
+_NAMED = Query("nodes/admission/named", UUID)
+_REGISTER = Query("nodes/admission/register", UUID)
 _USE = Query("nodes/admission/use")
-_LINK = Query("nodes/admission/link")
+_LINK = Query("nodes/admission/link", _LinkRow)
 _AGENTS = Query("nodes/admission/agents")
 _CLONED = Query("nodes/admission/cloned")
 
@@ -69,7 +79,6 @@ class NodeAdmission:
 
 
 AdmissionAnswer: TypeAlias = NodeAdmission | TurnAway
-_Rows: TypeAlias = Mapping[UUID, asyncpg.Record]
 
 
 @dataclass(frozen=True)
@@ -103,12 +112,12 @@ async def admit(
 ) -> list[AdmissionAnswer]:
     """One answer per applicant, in their order."""
     assert len(applicants) <= BATCH_MAX, "a batch is short, because others wait for its locks"
-    records, rows = await _records(transaction, applicants, now)
+    records = await _records(transaction, applicants, now)
     verdicts = decide(applicants, records, door.rules, now)
     entries = [
         entry
         for index, (applicant, verdict) in enumerate(zip(applicants, verdicts, strict=True))
-        if (entry := _entry(index, applicant, verdict, rows, door.ids, now))
+        if (entry := _entry(index, applicant, verdict, door.ids, now))
     ]
     entries = await _registered(transaction, entries, door, now)
     links = await _linked(transaction, entries, door.process_id, now)
@@ -121,10 +130,8 @@ def node_name(node_id: UUID) -> str:
     return f"node-{node_id.hex[-6:]}"
 
 
-async def _records(
-    transaction: Connection, applicants: Sequence[Applicant], now: Instant
-) -> tuple[AdmissionRecords, _Rows]:
-    """What is known of the applicants, locked; and the rows of their nodes."""
+async def _records(transaction: Connection, applicants: Sequence[Applicant], now: Instant) -> AdmissionRecords:
+    """What is known of the applicants, locked."""
     keys = list({applicant.key for applicant in applicants})
     hashes_shown = (applicant.token_sha256 for applicant in applicants if applicant.node_id is None)
     hashes = list({sha256 for sha256 in hashes_shown if sha256 is not None})
@@ -132,13 +139,12 @@ async def _records(
     tokens = await _TOKENS.rows(transaction, hashes=hashes) if hashes else []
     await _LOCK.run(transaction, keys=keys)
     nodes = await _NODES.rows(transaction, keys=keys)
-    records = AdmissionRecords(
-        {row["key"]: _standing(row) for row in nodes},
-        await _named(transaction, applicants, {row["id"] for row in nodes}),
-        {row["sha256"]: token_of(row) for row in tokens},
-        {row["id"]: _owner(row) for row in owners},
+    return AdmissionRecords(
+        {node.key: node for node in nodes},
+        await _named(transaction, applicants, {node.id for node in nodes}),
+        {token.sha256: token for token in tokens},
+        {owner.id: Owner(owner.id, frozenset(map(Role, owner.roles)), owner.blocked, owner.joined) for owner in owners},
     )
-    return records, {row["id"]: row for row in nodes}
 
 
 async def _named(transaction: Connection, applicants: Sequence[Applicant], known: set[UUID]) -> frozenset[UUID]:
@@ -146,36 +152,14 @@ async def _named(transaction: Connection, applicants: Sequence[Applicant], known
     strange = {applicant.node_id for applicant in applicants if applicant.node_id is not None} - known
     if not strange:
         return frozenset(known)
-    return frozenset(known | {row["id"] for row in await _NAMED.rows(transaction, ids=list(strange))})
+    return frozenset(known.union(await _NAMED.rows(transaction, ids=list(strange))))
 
 
-def _owner(row: asyncpg.Record) -> Owner:
-    return Owner(row["id"], frozenset(map(Role, row["roles"])), row["blocked"], row["joined"])
-
-
-def _standing(row: asyncpg.Record) -> NodeAtDoor:
-    return NodeAtDoor(
-        id=row["id"],
-        account_id=row["account_id"],
-        key=row["key"],
-        life=NodeLife(row["life"]),
-        refused_agent=row["refused_agent"],
-        cloned_at=row["cloned_at"],
-        instance=row["instance"],
-        has_link=row["held"],
-        heard_at=row["heard_at"],
-        told_until=row["told_until"],
-    )
-
-
-def _entry(
-    index: int, applicant: Applicant, verdict: AdmissionDecision, rows: _Rows, ids: Ids, now: Instant
-) -> _Entry | None:
+def _entry(index: int, applicant: Applicant, verdict: AdmissionDecision, ids: Ids, now: Instant) -> _Entry | None:
     match verdict:
         case Admit(node, accepted, tell_version):
-            rules, wishes = rows[node.id]["rules"].encode(), rows[node.id]["wishes"]
             terms = (accepted, tell_version, None, verdict.told_until(now))
-            return _Entry(index, applicant, node.id, node.account_id, rules, wishes, *terms)
+            return _Entry(index, applicant, node.id, node.account_id, node.rules.encode(), node.wishes, *terms)
         case Register(token, accepted):
             rules = rule_book.to_json(_first_rules(token, now))
             return _Entry(index, applicant, ids.new(now), token.account_id, rules, 0, accepted, not accepted, token)
@@ -201,7 +185,7 @@ async def _registered(
     newcomers = [(entry, entry.token) for entry in entries if entry.token is not None]
     if not newcomers:
         return list(entries)
-    rows = await _REGISTER.rows(
+    node_ids = await _REGISTER.rows(
         transaction,
         ids=[entry.node_id for entry, _ in newcomers],
         keys=[entry.applicant.key for entry, _ in newcomers],
@@ -212,7 +196,7 @@ async def _registered(
         rules=[json.loads(entry.rules) for entry, _ in newcomers],
         now=now,
     )
-    registered = {row["id"] for row in rows}
+    registered = set(node_ids)
     await _use_tokens(
         transaction, [(entry, token) for entry, token in newcomers if entry.node_id in registered], door, now
     )
@@ -254,12 +238,9 @@ async def _linked(
         process_id=process_id,
         now=now,
     )
-    links = {row["node_id"]: (row["generation"], row["received"]) for row in rows}
+    links = {row.node_id: row for row in rows}
     await _write_agents(transaction, [entry for entry in entries if entry.token is None])
-    return {
-        entry.index: NodeAdmission(entry.node_id, *links[entry.node_id], entry.rules, entry.version_accepted)
-        for entry in entries
-    }
+    return {entry.index: NodeAdmission(*links[entry.node_id], entry.rules, entry.version_accepted) for entry in entries}
 
 
 async def _write_agents(transaction: Connection, known: Sequence[_Entry]) -> None:

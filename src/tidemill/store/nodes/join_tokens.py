@@ -1,9 +1,8 @@
 """Join tokens in the database: only the hash of a token is stored. Admission uses them."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 from uuid import UUID
-
-import asyncpg
 
 from tidemill.core.clock import DAY, Instant
 from tidemill.core.ids import Ids
@@ -13,14 +12,20 @@ from tidemill.store.accounts.account_lock import lock
 from tidemill.store.events import events
 from tidemill.store.query import Connection, Query
 
+
+class _RevokedRow(NamedTuple):
+    id: UUID
+    name: str
+
+
 _MAKE = Query("nodes/join_token/make")
-_LIST = Query("nodes/join_token/list")
-_REVOKE = Query("nodes/join_token/revoke")
+_LIST = Query("nodes/join_token/list", JoinToken)
+_REVOKE = Query("nodes/join_token/revoke", _RevokedRow)
 _FORGET = Query("nodes/join_token/forget")
 
 
 async def make(
-    transaction: Connection, token: JoinToken, sha256: bytes, *, by: str, ids: Ids, now: Instant
+    transaction: Connection, token: JoinToken, *, by: str, ids: Ids, now: Instant
 ) -> JoinToken | JoinTokenRefusal:
     """Store a new token. The account is locked, so that concurrent requests cannot exceed the limit; unused tokens are
     deleted after a day, so that rows do not pile up."""
@@ -33,9 +38,9 @@ async def make(
         id=token.id,
         account_id=token.account_id,
         name=token.name,
-        sha256=sha256,
+        sha256=token.sha256,
         house=token.house,
-        labels=list(token.labels),
+        labels=token.labels,
         uses_max=token.uses_max,
         made_at=token.made_at,
         expires_at=token.expires_at,
@@ -47,7 +52,7 @@ async def make(
 
 async def listed(connection: Connection, account_id: UUID, now: Instant) -> Sequence[JoinToken]:
     """The open tokens of an account, which still admit machines."""
-    return [token_of(row) for row in await _LIST.rows(connection, account_id=account_id, now=now)]
+    return await _LIST.rows(connection, account_id=account_id, now=now)
 
 
 async def revoke(
@@ -68,22 +73,6 @@ async def _revoked(
 ) -> int:
     rows = await _REVOKE.rows(transaction, account_id=account_id, id=token_id, now=now)
     if rows:
-        revoked = [JoinTokenRevoked(account_id, row["id"], row["name"], by) for row in rows]
+        revoked = [JoinTokenRevoked(account_id, row.id, row.name, by) for row in rows]
         await events.append(transaction, revoked, ids, now)
     return len(rows)
-
-
-def token_of(row: asyncpg.Record) -> JoinToken:
-    return JoinToken(
-        id=row["id"],
-        account_id=row["account_id"],
-        name=row["name"],
-        house=row["house"],
-        labels=tuple(row["labels"]),
-        uses_max=row["uses_max"],
-        uses=row["uses"],
-        made_at=row["made_at"],
-        expires_at=row["expires_at"],
-        revoked_at=row["revoked_at"],
-        letter_at=row["letter_at"],
-    )
