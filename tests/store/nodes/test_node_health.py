@@ -69,7 +69,7 @@ async def test_a_node_that_is_silent_while_we_listen_is_offline_once_and_its_own
     assert (event.subject, event.accounts) == (f"node:{silent.node_id}", [owner])
     async with days.database.connection() as connection:
         (open_,) = (await node_alerts.of_nodes(connection, [silent.node_id]))[silent.node_id]
-    assert open_.alert.about.kind == "offline"
+    assert open_.kind == "offline"
 
 
 async def test_it_is_online_with_the_next_beat_and_when_is_kept(days: Days) -> None:

@@ -110,7 +110,7 @@ async def uuids_of(database: Database, node_id: UUID) -> list[str]:
 async def alerts_of(database: Database, node_id: UUID) -> list[tuple[str, int]]:
     async with database.connection() as connection:
         found = (await node_alerts.of_nodes(connection, [node_id])).get(node_id, ())
-    return [(one.alert.about.kind.value, one.alert.about.device) for one in found]
+    return [(alert.kind.value, alert.device) for alert in found]
 
 
 async def test_the_same_reports_twice_change_nothing_twice(database: Database, now: Instant, link: NodeLink) -> None:

@@ -454,7 +454,7 @@ async def test_rules_are_changed_whole_and_told_until_the_holder_has_told_them(r
     assert isinstance(changed, Node)
     assert rules_of(changed.book).work is WorkMode.DRAIN
     (order,) = await registry.untold()
-    assert b'"drain"' in order.rules
+    assert '"drain"' in order.rules
     assert order.close is None
     await change(price="1.5")
     async with registry.database.connection() as connection:

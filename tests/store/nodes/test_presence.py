@@ -147,7 +147,7 @@ async def test_a_hot_device_is_told_once_and_cleared_when_it_has_been_cool(datab
     assert not await told(database, "node.alert_cleared")
     async with database.connection() as connection:
         (open_,) = (await node_alerts.of_nodes(connection, [link.node_id]))[link.node_id]
-    assert "91 °C" in open_.alert.sentence
+    assert "91 °C" in open_.sentence
     at = Instant(now + 301 * SECOND)
     await hear(database, at, LinkBeat(link, at, COOL))
     (cleared,) = await told(database, "node.alert_cleared")

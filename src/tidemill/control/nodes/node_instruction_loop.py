@@ -42,7 +42,7 @@ class NodeInstructionLoop(Loop):
     def _send(self, instruction: PendingInstruction) -> bool:
         if instruction.close is not None:
             return self._links.close(instruction.node_id, instruction.close.code, instruction.close.sentence)
-        return self._links.instruct(instruction.node_id, [Wish(RULES, instruction.rules)])
+        return self._links.instruct(instruction.node_id, [Wish(RULES, instruction.rules.encode())])
 
     async def _send_challenges(self, now: Instant) -> int:
         """Send each instruction once a link: it is repeated only on a newer link."""

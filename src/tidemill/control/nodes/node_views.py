@@ -139,6 +139,5 @@ def _reason(reason: NoWorkReason) -> NoWorkView:
 
 
 def _alert(open_alert: OpenAlert) -> AlertView:
-    about = open_alert.alert.about
-    fields = {"kind": about.kind.value, "sentence": open_alert.alert.sentence, "since": open_alert.since}
-    return AlertView.model_validate({**fields, "device": None if about.device < 0 else about.device})
+    fields = {"kind": open_alert.kind.value, "sentence": open_alert.sentence, "since": open_alert.since}
+    return AlertView.model_validate({**fields, "device": None if open_alert.device < 0 else open_alert.device})

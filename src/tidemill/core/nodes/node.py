@@ -2,12 +2,13 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.nodes.life import Condition, NodeLife
-from tidemill.core.nodes.rules.rule_book import RuleBook, rules_of
+from tidemill.core.nodes.rules.rule_book import RuleBook, book_from_json, rules_of
 from tidemill.core.nodes.rules.rules import WorkMode
 from tidemill.core.reasons import ReasonRefusal, checked_reason
 from tidemill.core.refusals import Refusal
@@ -30,6 +31,7 @@ class KnownDevice:
     `model` is the catalogue's name, where it knows the device.
     """
 
+    node_id: UUID
     index: int
     kind: str
     name: str
@@ -59,7 +61,7 @@ class Node:
     agent: str
     machine: Mapping[str, Any] | None
     carries: Mapping[str, Any] | None
-    book: RuleBook
+    rules: Mapping[str, Any]
     utc_offset_s: int
     suspended_reason: str | None
     wishes: int
@@ -69,6 +71,12 @@ class Node:
     linked_at: Instant | None
     heard_at: Instant | None
     offline_since: Instant | None
+
+    @cached_property
+    def book(self) -> RuleBook:
+        book = book_from_json(self.rules)
+        assert isinstance(book, RuleBook), "a book is checked before it is kept"
+        return book
 
     @property
     def conditions(self) -> Collection[Condition]:

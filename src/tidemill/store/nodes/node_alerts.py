@@ -3,9 +3,8 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
-
-import asyncpg
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
@@ -23,31 +22,44 @@ from tidemill.core.nodes.health.telemetry import Beat
 from tidemill.store.events import events
 from tidemill.store.query import Connection, Query
 
-_OPEN = Query("nodes/node_alert/open")
-_RAISE = Query("nodes/node_alert/raise")
-_CLEAR = Query("nodes/node_alert/clear")
-_CLAIMS = Query("nodes/node_alert/claims")
-_CLAIMS_OF = Query("nodes/node_alert/claims_of")
-_OVER = Query("nodes/node_alert/over")
-_FORGET = Query("nodes/node_alert/forget")
-
 _CLAIMS_MAX = 1_000
 
 
 @dataclass(frozen=True)
 class OpenAlert:
-    """An open alert, and since when."""
+    """An open alert of a node, and since when."""
 
-    alert: Alert
+    node_id: UUID
+    kind: AlertKind
+    device: int
+    sentence: str
     since: Instant
+
+    @property
+    def about(self) -> AlertSubject:
+        return AlertSubject(self.kind, self.device)
+
+
+class _ClaimRow(NamedTuple):
+    node_id: UUID
+    device: int
+    uuid: str
+
+
+_OPEN = Query("nodes/node_alert/open", OpenAlert)
+_RAISE = Query("nodes/node_alert/raise", NodeAlertRaised)
+_CLEAR = Query("nodes/node_alert/clear", NodeAlertCleared)
+_CLAIMS = Query("nodes/node_alert/claims", _ClaimRow)
+_CLAIMS_OF = Query("nodes/node_alert/claims_of", _ClaimRow)
+_OVER = Query("nodes/node_alert/over", OpenAlert)
+_FORGET = Query("nodes/node_alert/forget")
 
 
 async def of_nodes(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[OpenAlert]]:
     """The alerts of these nodes, oldest first; nodes without alerts are left out."""
     alerts: dict[UUID, list[OpenAlert]] = defaultdict(list)
-    for row in await _OPEN.rows(connection, node_ids=list(node_ids)):
-        about = AlertSubject(AlertKind(row["kind"]), row["device"])
-        alerts[row["node_id"]].append(OpenAlert(Alert(about, row["sentence"]), row["since"]))
+    for alert in await _OPEN.rows(connection, node_ids=list(node_ids)):
+        alerts[alert.node_id].append(alert)
     return alerts
 
 
@@ -58,7 +70,7 @@ async def weigh_beats(
     if not beats:
         return
     open_ = await of_nodes(transaction, list(beats))
-    since = {node_id: {alert.alert.about: alert.since for alert in open_.get(node_id, ())} for node_id in beats}
+    since = {node_id: {alert.about: alert.since for alert in open_.get(node_id, ())} for node_id in beats}
     weighed = {node_id: of_beat(since[node_id], beat, limits, now) for node_id, beat in beats.items()}
     await raise_(transaction, [(id_, alert) for id_, effects in weighed.items() for alert in effects.raised], ids, now)
     await clear(transaction, [(id_, about) for id_, effects in weighed.items() for about in effects.cleared], ids, now)
@@ -68,7 +80,7 @@ async def raise_(transaction: Connection, alerts: Sequence[tuple[UUID, Alert]], 
     """Raise alerts that are not open yet, with one event each. Removed nodes get none."""
     if not alerts:
         return
-    rows = await _RAISE.rows(
+    raised = await _RAISE.rows(
         transaction,
         node_ids=[node_id for node_id, _ in alerts],
         kinds=[alert.about.kind.value for _, alert in alerts],
@@ -76,7 +88,6 @@ async def raise_(transaction: Connection, alerts: Sequence[tuple[UUID, Alert]], 
         sentences=[alert.sentence for _, alert in alerts],
         now=now,
     )
-    raised = [NodeAlertRaised(r["account_id"], r["node_id"], r["kind"], r["device"], r["sentence"]) for r in rows]
     if raised:
         await events.append(transaction, raised, ids, now)
 
@@ -85,13 +96,12 @@ async def clear(transaction: Connection, alerts: Sequence[tuple[UUID, AlertSubje
     """Clear open alerts, with one event each. Returns how many."""
     if not alerts:
         return 0
-    rows = await _CLEAR.rows(
+    cleared = await _CLEAR.rows(
         transaction,
         node_ids=[node_id for node_id, _ in alerts],
         kinds=[about.kind.value for _, about in alerts],
         devices=[about.device for _, about in alerts],
     )
-    cleared = [NodeAlertCleared(row["account_id"], row["node_id"], row["kind"], row["device"]) for row in rows]
     if cleared:
         await events.append(transaction, cleared, ids, now)
     return len(cleared)
@@ -110,10 +120,9 @@ async def raise_claims(transaction: Connection, ids: Ids, now: Instant) -> None:
 async def clear_over(transaction: Connection, limit: int, ids: Ids, now: Instant) -> int:
     """Clear device alerts that are over, and delete those of removed nodes. Returns how many were cleared."""
     await _FORGET.run(transaction, limit=limit)
-    rows = await _OVER.rows(transaction, raised_until=now - LASTS_US, limit=limit)
-    over = [(row["node_id"], AlertSubject(AlertKind(row["kind"]), row["device"])) for row in rows]
-    return await clear(transaction, over, ids, now)
+    over = await _OVER.rows(transaction, raised_until=now - LASTS_US, limit=limit)
+    return await clear(transaction, [(alert.node_id, alert.about) for alert in over], ids, now)
 
 
-async def _raise_claimed(transaction: Connection, rows: Sequence[asyncpg.Record], ids: Ids, now: Instant) -> None:
-    await raise_(transaction, [(row["node_id"], claimed_twice(row["index"], row["uuid"])) for row in rows], ids, now)
+async def _raise_claimed(transaction: Connection, claims: Sequence[_ClaimRow], ids: Ids, now: Instant) -> None:
+    await raise_(transaction, [(claim.node_id, claimed_twice(claim.device, claim.uuid)) for claim in claims], ids, now)

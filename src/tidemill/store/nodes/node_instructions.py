@@ -5,14 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-import asyncpg
-
 from tidemill.core.nodes.life import LifeRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.store.query import Connection, Query
-
-_UNTOLD = Query("nodes/node/untold")
-_TOLD = Query("nodes/node/told")
 
 
 @dataclass(frozen=True)
@@ -22,8 +17,16 @@ class PendingInstruction:
     node_id: UUID
     generation: int
     wishes: int
-    rules: bytes
-    close: Refusal | None
+    rules: str
+    removed: bool
+
+    @property
+    def close(self) -> Refusal | None:
+        return LifeRefusal.NODE_REMOVED if self.removed else None
+
+
+_UNTOLD = Query("nodes/node/untold", PendingInstruction)
+_TOLD = Query("nodes/node/told")
 
 
 async def pending_instructions(
@@ -31,7 +34,7 @@ async def pending_instructions(
 ) -> list[PendingInstruction]:
     """All that a process has to tell its nodes, or only these nodes. Asking for all is meant for occasional checks."""
     ids = None if node_ids is None else list(node_ids)
-    return [_instruction(row) for row in await _UNTOLD.rows(connection, process_id=process_id, node_ids=ids)]
+    return await _UNTOLD.rows(connection, process_id=process_id, node_ids=ids)
 
 
 async def mark_told(connection: Connection, instructions: Sequence[PendingInstruction]) -> None:
@@ -42,8 +45,3 @@ async def mark_told(connection: Connection, instructions: Sequence[PendingInstru
         generations=[instruction.generation for instruction in instructions],
         wishes=[instruction.wishes for instruction in instructions],
     )
-
-
-def _instruction(row: asyncpg.Record) -> PendingInstruction:
-    close = LifeRefusal.NODE_REMOVED if row["removed"] else None
-    return PendingInstruction(row["node_id"], row["generation"], row["wishes"], row["rules"].encode(), close)

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-import asyncpg
-
 from tidemill.core.clock import Instant
 from tidemill.core.events.log import Event
 from tidemill.core.ids import Ids
@@ -18,24 +16,11 @@ from tidemill.core.nodes.events import NodeRemoved, NodeRenamed, NodeRulesChange
 from tidemill.core.nodes.life import LifeChange, LifeRefusal, NodeLife, after
 from tidemill.core.nodes.node import KnownDevice, Node, NodeRefusal, checked_name, removal_reason
 from tidemill.core.nodes.rules import rule_book
-from tidemill.core.nodes.rules.rule_book import RuleBook, RuleOrigin
+from tidemill.core.nodes.rules.rule_book import RuleOrigin
 from tidemill.core.reasons import checked_reason
 from tidemill.core.refusals import Refusal
 from tidemill.store.events import events
 from tidemill.store.query import Connection, Query
-
-_LIST = Query("nodes/node/list")
-_LINKED = Query("nodes/node/linked")
-_FIND = Query("nodes/node/find")
-_LOCK = Query("nodes/node/lock")
-_LOCK_PRESENCE = Query("nodes/node/lock_presence")
-_RENAME = Query("nodes/node/rename")
-_SET_RULES = Query("nodes/node/set_rules")
-_SET_SUSPENDED = Query("nodes/node/set_suspended")
-_REMOVE = Query("nodes/node/remove")
-_LEFT = Query("nodes/node/left")
-_DEVICES = Query("nodes/node/devices")
-_CALLER = Query("nodes/node/caller")
 
 
 @dataclass(frozen=True)
@@ -57,42 +42,48 @@ class PassHolder:
     blocked: bool
 
 
+_LIST = Query("nodes/node/list", Node)
+_LINKED = Query("nodes/node/linked", Node)
+_FIND = Query("nodes/node/find", Node)
+_LOCK = Query("nodes/node/lock")
+_LOCK_PRESENCE = Query("nodes/node/lock_presence")
+_RENAME = Query("nodes/node/rename")
+_SET_RULES = Query("nodes/node/set_rules")
+_SET_SUSPENDED = Query("nodes/node/set_suspended")
+_REMOVE = Query("nodes/node/remove")
+_LEFT = Query("nodes/node/left", bool)
+_DEVICES = Query("nodes/node/devices", KnownDevice)
+_CALLER = Query("nodes/node/caller", PassHolder)
+
+
 async def holder(connection: Connection, node_id: UUID) -> PassHolder | None:
     """The key and owner behind a node's passes."""
-    row = await _CALLER.row(connection, id=node_id)
-    if row is None:
-        return None
-    removed = NodeLife(row["life"]) is NodeLife.DEREGISTERED
-    return PassHolder(row["key"], row["account_id"], removed, row["blocked_reason"] is not None)
+    return await _CALLER.row(connection, id=node_id)
 
 
 async def listed(connection: Connection, filter_: NodeFilter, after_id: UUID | None, limit: int) -> Sequence[Node]:
     """Nodes, newest first."""
-    rows = await _LIST.rows(
+    return await _LIST.rows(
         connection, owner=filter_.owner, name=filter_.name, removed=filter_.removed, after=after_id, limit=limit
     )
-    return [_node(row) for row in rows]
 
 
 async def linked(
     connection: Connection, only: Sequence[UUID] | None, after_id: UUID | None, limit: int
 ) -> Sequence[Node]:
     """Nodes with a link, all or those among `only`, ordered by id."""
-    rows = await _LINKED.rows(connection, only=None if only is None else list(only), after=after_id, limit=limit)
-    return [_node(row) for row in rows]
+    return await _LINKED.rows(connection, only=None if only is None else list(only), after=after_id, limit=limit)
 
 
 async def get(connection: Connection, node_id: UUID, owner: UUID | None) -> Node | None:
-    row = await _FIND.row(connection, id=node_id, owner=owner)
-    return _node(row) if row else None
+    return await _FIND.row(connection, id=node_id, owner=owner)
 
 
 async def devices(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[KnownDevice]]:
     """The devices of these nodes; every node is in the answer."""
     by_node: dict[UUID, list[KnownDevice]] = {node_id: [] for node_id in node_ids}
-    for row in await _DEVICES.rows(connection, node_ids=list(node_ids)):
-        fields = dict(row)
-        by_node[fields.pop("node_id")].append(KnownDevice(**fields))
+    for device in await _DEVICES.rows(connection, node_ids=list(node_ids)):
+        by_node[device.node_id].append(device)
     return by_node
 
 
@@ -137,7 +128,7 @@ async def remove(
     transaction: Connection, node_id: UUID, reason: str, *, owner: UUID | None, by: str, ids: Ids, now: Instant
 ) -> Node | Refusal:
     """Remove a node: its identity is no longer valid. Its owner and the node itself need no reason."""
-    await _LOCK_PRESENCE.row(transaction, id=node_id)
+    await _LOCK_PRESENCE.run(transaction, id=node_id)
     node = await _present(transaction, node_id, owner)
     if isinstance(node, Refusal):
         return node
@@ -170,15 +161,12 @@ async def suspend(
 
 async def left_nodes(connection: Connection, account_id: UUID) -> bool:
     """Whether an account still has nodes."""
-    row = await _LEFT.row(connection, account_id=account_id)
-    assert row
-    nodes_left: bool = row["nodes_left"]
-    return nodes_left
+    return await _LEFT.only(connection, account_id=account_id)
 
 
 async def _present(transaction: Connection, node_id: UUID, owner: UUID | None) -> Node | Refusal:
     """The node, locked, if it is the owner's and was not removed."""
-    await _LOCK.row(transaction, id=node_id)
+    await _LOCK.run(transaction, id=node_id)
     node = await get(transaction, node_id, owner)
     if node is None:
         return NodeRefusal.UNKNOWN_NODE
@@ -190,10 +178,3 @@ async def _append_event(transaction: Connection, node: Node, event: Event, ids: 
     changed = await get(transaction, node.id, None)
     assert changed, "the node is locked"
     return changed
-
-
-def _node(row: asyncpg.Record) -> Node:
-    book = rule_book.book_from_json(row["rules"])
-    assert isinstance(book, RuleBook), "a book is checked before it is kept"
-    fields = {name: value for name, value in row.items() if name != "rules"}
-    return Node(**{**fields, "life": NodeLife(row["life"]), "book": book})

@@ -7,7 +7,7 @@ WITH claimed AS (
     GROUP BY d.uuid
     HAVING count(DISTINCT d.node_id) > 1
 )
-SELECT d.node_id, d.index, d.uuid
+SELECT d.node_id, d.index AS device, d.uuid
 FROM claimed AS c
 JOIN device AS d ON d.uuid = c.uuid AND d.kind <> 'cpu'
 JOIN node AS n ON n.id = d.node_id AND n.life <> 'deregistered'

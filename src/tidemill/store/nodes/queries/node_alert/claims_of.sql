@@ -1,6 +1,6 @@
 -- Devices of some nodes that other nodes claim, too, without an alert yet. The cost depends only on how many devices
 -- these nodes have, however many others claim the same.
-SELECT d.node_id, d.index, d.uuid
+SELECT d.node_id, d.index AS device, d.uuid
 FROM device AS d
 WHERE d.node_id = ANY(:node_ids::uuid[]) AND d.uuid <> '' AND d.kind <> 'cpu'
   AND EXISTS (

@@ -2,4 +2,4 @@
 DELETE FROM node_alert AS a
 USING unnest(:node_ids::uuid[], :kinds::text[], :devices::smallint[]) AS c (node_id, kind, device), node AS n
 WHERE a.node_id = c.node_id AND a.kind = c.kind AND a.device = c.device AND n.id = a.node_id
-RETURNING a.node_id, n.account_id, a.kind, a.device
+RETURNING n.account_id, a.node_id, a.kind AS alert, a.device

@@ -1,6 +1,6 @@
 -- Device alerts that are over: the device no longer fails, or no other node claims it any more. An alert lasts a
 -- minimum time. If a node claims the device again meanwhile, its claim raises a new alert.
-SELECT a.node_id, a.kind, a.device
+SELECT a.node_id, a.kind, a.device, a.sentence, a.since
 FROM node_alert AS a LEFT JOIN device AS d ON d.node_id = a.node_id AND d.index = a.device
 WHERE a.since <= :raised_until
   AND (a.kind = 'failing_device' AND d.failing IS NULL

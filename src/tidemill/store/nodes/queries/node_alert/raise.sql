@@ -7,4 +7,4 @@ FROM unnest(:node_ids::uuid[], :kinds::text[], :devices::smallint[], :sentences:
 JOIN node AS n ON n.id = a.node_id AND n.life <> 'deregistered'
 ORDER BY n.id, a.kind, a.device
 ON CONFLICT DO NOTHING
-RETURNING node_id, (SELECT account_id FROM node WHERE id = node_id) AS account_id, kind, device, sentence
+RETURNING (SELECT account_id FROM node WHERE id = node_id) AS account_id, node_id, kind AS alert, device, sentence
