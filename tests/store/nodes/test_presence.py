@@ -16,7 +16,6 @@ from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database
 from tidemill.store.nodes import node_alerts, node_views, presence, telemetry
 from tidemill.store.nodes.presence import LinkBeat, NodeLink, SupersededLink
-from tidemill.store.nodes.telemetry import NodeBeat
 from tidemill.store.operations import processes
 from tidemill.store.operations.processes import Process
 
@@ -57,8 +56,8 @@ async def test_beats_are_kept_and_read_back_as_they_were(database: Database, now
     assert await beats_of(database, first.node_id) == [odd]
     async with database.connection() as connection:
         found = await node_views.readings(connection, [first.node_id, second.node_id])
-    assert found[first.node_id].beat == NodeBeat(first.node_id, now, odd)
-    assert found[second.node_id].beat == NodeBeat(second.node_id, later, none)
+    assert (found[first.node_id].beat, found[first.node_id].beat_at) == (odd, now)
+    assert (found[second.node_id].beat, found[second.node_id].beat_at) == (none, later)
     assert (await row_of(database, first.node_id))["heard_at"] == later
 
 

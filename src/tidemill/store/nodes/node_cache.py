@@ -1,6 +1,7 @@
 """What nodes report to have in their caches: replaced by each report, and read when work is placed."""
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.artefacts.artefact import Digest
@@ -8,8 +9,14 @@ from tidemill.core.bounded_json import Malformed
 from tidemill.core.nodes.machine.cache_report import cached_of
 from tidemill.store.query import Connection, Query
 
+
+class _HoldersRow(NamedTuple):
+    digest: str
+    node_ids: list[UUID]
+
+
 _REPLACE = Query("nodes/node_cache/replace")
-_HOLDERS = Query("nodes/node_cache/holders")
+_HOLDERS = Query("nodes/node_cache/holders", _HoldersRow)
 
 
 async def apply(transaction: Connection, bodies: Sequence[tuple[UUID, bytes]]) -> None:
@@ -30,4 +37,4 @@ async def apply(transaction: Connection, bodies: Sequence[tuple[UUID, bytes]]) -
 async def holders(connection: Connection, digests: Collection[Digest]) -> Mapping[Digest, Collection[UUID]]:
     """Which nodes report which of these digests."""
     rows = await _HOLDERS.rows(connection, digests=[digest.text for digest in digests])
-    return {Digest(row["digest"]): row["node_ids"] for row in rows}
+    return {Digest(row.digest): row.node_ids for row in rows}

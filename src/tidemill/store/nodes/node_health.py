@@ -6,6 +6,7 @@ as offline, once; the node is online again when it is next heard (`presence.note
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import SECOND, Instant
@@ -26,10 +27,6 @@ from tidemill.store.events import events
 from tidemill.store.nodes import node_alerts
 from tidemill.store.query import Connection, Query
 
-_EARS = Query("nodes/health/ears")
-_LISTEN = Query("nodes/health/listen")
-_SILENT = Query("nodes/health/silent")
-
 
 @dataclass(frozen=True)
 class HealthTick:
@@ -40,12 +37,34 @@ class HealthTick:
     offline: Sequence[UUID] = ()
 
 
+class _EarsRow(NamedTuple):
+    """The fields of `ListeningState`, then those of `NodesToHear`."""
+
+    listened_us: int
+    at: Instant | None
+    since: Instant | None
+    deaf_since: Instant | None
+    nodes: int
+    owners: int
+    heard_at: Instant | None
+
+
+class _SilentRow(NamedTuple):
+    account_id: UUID
+    node_id: UUID
+    heard_at: Instant
+    heard_listened_us: int
+
+
+_EARS = Query("nodes/health/ears", _EarsRow)
+_LISTEN = Query("nodes/health/listen", Instant)
+_SILENT = Query("nodes/health/silent", _SilentRow)
+
+
 async def tick(transaction: Connection, rules: HealthRules, limit: int, ids: Ids, now: Instant) -> HealthTick:
     """Count the time that we have listened, and mark nodes as offline that were silent for too long of it."""
-    row = await _EARS.row(transaction)
-    assert row, "there is one row about our listening"
-    before = ListeningState(row["listened_us"], row["at"], row["since"], row["deaf_since"])
-    ears = NodesToHear(row["nodes"], row["owners"], row["heard_at"])
+    row = await _EARS.only(transaction)
+    before, ears = ListeningState(*row[:4]), NodesToHear(*row[4:])
     after = listen(before, ears, rules, now)
     if not await _counted(transaction, before, after):
         return HealthTick(None)
@@ -75,8 +94,8 @@ async def _mark(
     rows = await _SILENT.rows(transaction, silent_below_us=silent_below_us(listening, rules), limit=limit, now=now)
     if not rows:
         return ()
-    gone = [NodeOffline(row["account_id"], row["node_id"], row["heard_at"]) for row in rows]
+    gone = [NodeOffline(row.account_id, row.node_id, row.heard_at) for row in rows]
     await events.append(transaction, gone, ids, now)
-    silence = [(row["node_id"], (listening.listened_us - row["heard_listened_us"]) // SECOND) for row in rows]
+    silence = [(row.node_id, (listening.listened_us - row.heard_listened_us) // SECOND) for row in rows]
     await node_alerts.raise_(transaction, [(node_id, offline(silent_s)) for node_id, silent_s in silence], ids, now)
-    return [row["node_id"] for row in rows]
+    return [row.node_id for row in rows]

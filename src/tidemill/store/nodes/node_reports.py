@@ -9,10 +9,8 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
-
-import asyncpg
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
@@ -37,13 +35,6 @@ from tidemill.store.nodes import node_alerts, nodes, telemetry
 from tidemill.store.nodes.presence import NodeLink
 from tidemill.store.nodes.telemetry import NodeBeat
 from tidemill.store.query import Connection, Query
-
-_LOCK = Query("nodes/node_report/lock")
-_NODES = Query("nodes/node_report/nodes")
-_CHANGE = Query("nodes/node_report/change")
-_DROP_DEVICES = Query("nodes/node_report/drop_devices")
-_DEVICES = Query("nodes/node_report/devices")
-_RECEIVED = Query("nodes/node_report/received")
 
 
 @dataclass(frozen=True)
@@ -101,14 +92,40 @@ class _Fresh:
     weighed: ReportEffects
 
 
+class _PresenceRow(NamedTuple):
+    node_id: UUID
+    generation: int
+    received: int
+    told_until: Instant | None
+    past_until: Instant | None
+
+
+class _NodeRow(NamedTuple):
+    id: UUID
+    account_id: UUID
+    life: NodeLife
+    machine: dict[str, Any] | None
+    carries: dict[str, Any] | None
+    rules: dict[str, Any]
+    utc_offset_s: int
+
+
+_LOCK = Query("nodes/node_report/lock", _PresenceRow)
+_NODES = Query("nodes/node_report/nodes", _NodeRow)
+_CHANGE = Query("nodes/node_report/change")
+_DROP_DEVICES = Query("nodes/node_report/drop_devices")
+_DEVICES = Query("nodes/node_report/devices")
+_RECEIVED = Query("nodes/node_report/received")
+
+
 async def apply(
     transaction: Connection, batches: Sequence[ReportBatch], ids: Ids, now: Instant
 ) -> Sequence[ReportOutcome]:
     """Apply reports, once each. One answer per batch, in order; a node has one batch at a time."""
     node_ids = sorted({batch.link.node_id for batch in batches})
     assert len(node_ids) == len(batches), "the order of a node's reports is kept by one batch at a time"
-    presence = {row["node_id"]: row for row in await _LOCK.rows(transaction, node_ids=node_ids)}
-    stored = {row["id"]: row for row in await _NODES.rows(transaction, node_ids=node_ids)}
+    presence = {row.node_id: row for row in await _LOCK.rows(transaction, node_ids=node_ids)}
+    stored = {row.id: row for row in await _NODES.rows(transaction, node_ids=node_ids)}
     weighed: list[_Fresh | OutdatedLink | MissingReports] = []
     for batch in batches:
         weighed.append(_weighed(batch, presence.get(batch.link.node_id), stored.get(batch.link.node_id), now))
@@ -122,29 +139,29 @@ async def apply(
 
 
 def _weighed(
-    reported: ReportBatch, presence: asyncpg.Record | None, node: asyncpg.Record | None, now: Instant
+    reported: ReportBatch, presence: _PresenceRow | None, node: _NodeRow | None, now: Instant
 ) -> _Fresh | OutdatedLink | MissingReports:
     link = reported.link
-    if presence is None or node is None or node["life"] == NodeLife.DEREGISTERED:
+    if presence is None or node is None or node.life is NodeLife.DEREGISTERED:
         return OutdatedLink(link, removed=node is not None)
-    if presence["generation"] != link.generation:
+    if presence.generation != link.generation:
         return OutdatedLink(link, removed=False)
-    received = presence["received"]
+    received = presence.received
     new = fresh_reports(received, reported.first, reported.said)
     if new is None:
         return MissingReports(link, received + 1, reported.first - 1)
-    book = book_from_json(node["rules"])
+    book = book_from_json(node.rules)
     assert isinstance(book, RuleBook), "a book is checked before it is kept"
     known = StoredNode(
-        node["account_id"],
+        node.account_id,
         link.node_id,
-        node["machine"],
+        node.machine,
         book,
-        node["utc_offset_s"],
-        presence["past_until"],
-        node["carries"],
+        node.utc_offset_s,
+        presence.past_until,
+        node.carries,
     )
-    return _Fresh(reported, received + len(new), presence["told_until"], known, weigh_reports(known, new, now))
+    return _Fresh(reported, received + len(new), presence.told_until, known, weigh_reports(known, new, now))
 
 
 def _applied(fresh: _Fresh) -> ReceivedReports:

@@ -4,36 +4,45 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-import asyncpg
-
+from tidemill.core.clock import Instant
 from tidemill.core.events.log import Cursor, EventReader, RecordedEvent
 from tidemill.core.nodes.no_work import NodeSituation
 from tidemill.core.nodes.node import KnownDevice, Node
 from tidemill.core.nodes.node_situation import NodeCircumstances, situation_of
 from tidemill.core.nodes.rules.rules import HeatLimits
-from tidemill.store.nodes import telemetry
-from tidemill.store.nodes.telemetry import NodeBeat
+from tidemill.store.nodes.telemetry import BeatColumns
 from tidemill.store.query import Connection, Query
-
-_READINGS = Query("nodes/node_view/readings")
-_HISTORY = Query("nodes/node_view/history", RecordedEvent)
 
 
 @dataclass(frozen=True)
-class NodeReadings:
-    """A node's last beat, if any; whether it is hot, whether it passed its challenge or why not, whether its owner is
-    blocked."""
+class _ReadingsRow(BeatColumns):
+    """A node's last beat, all null before the first, and the rest of its circumstances."""
 
-    beat: NodeBeat | None
+    node_id: UUID
+    beat_at: Instant | None
     hot: bool
     challenge_passed: bool
-    challenge_refused: str | None
+    challenge_refused: str
     owner_blocked: bool
 
 
-async def readings(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, NodeReadings]:
+_READINGS = Query("nodes/node_view/readings", _ReadingsRow)
+_HISTORY = Query("nodes/node_view/history", RecordedEvent)
+
+
+async def readings(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, NodeCircumstances]:
     """The last known readings of these nodes."""
-    return {row["node_id"]: _readings(row) for row in await _READINGS.rows(connection, node_ids=list(node_ids))}
+    return {
+        row.node_id: NodeCircumstances(
+            None if row.beat_at is None else row.beat,
+            row.beat_at,
+            row.hot,
+            row.challenge_passed,
+            row.challenge_refused,
+            row.owner_blocked,
+        )
+        for row in await _READINGS.rows(connection, node_ids=list(node_ids))
+    }
 
 
 async def views(
@@ -46,8 +55,7 @@ async def views(
     """What `core.nodes.no_work` needs of these nodes, whose devices the caller has read."""
     readings_by_node = await readings(connection, [node.id for node in nodes])
     return {
-        node.id: situation_of(node, devices[node.id], _circumstances(readings_by_node[node.id]), heat, agent_oldest)
-        for node in nodes
+        node.id: situation_of(node, devices[node.id], readings_by_node[node.id], heat, agent_oldest) for node in nodes
     }
 
 
@@ -64,21 +72,4 @@ async def history(
         everything=reader.operator,
         account_id=reader.account_id,
         limit=limit,
-    )
-
-
-def _readings(row: asyncpg.Record) -> NodeReadings:
-    beat = None if row["at"] is None else telemetry.beat_of(row)
-    return NodeReadings(beat, row["hot"], row["challenge_passed"], row["challenge_refused"], row["owner_blocked"])
-
-
-def _circumstances(node_readings: NodeReadings) -> NodeCircumstances:
-    beat = node_readings.beat
-    return NodeCircumstances(
-        beat=beat.beat if beat else None,
-        beat_at=beat.at if beat else None,
-        hot=node_readings.hot,
-        challenge_passed=node_readings.challenge_passed,
-        challenge_refused=node_readings.challenge_refused or "",
-        owner_blocked=node_readings.owner_blocked,
     )

@@ -9,23 +9,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-import asyncpg
-
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
 from tidemill.core.nodes.health.alerts import AlertKind, AlertLimits, AlertSubject, is_alarming
 from tidemill.core.nodes.health.events import NodeOnline
 from tidemill.core.nodes.health.telemetry import Beat
-from tidemill.store.arrays import bigint_array, uuid_array
 from tidemill.store.events import events
 from tidemill.store.nodes import node_alerts, telemetry
 from tidemill.store.nodes.telemetry import NodeBeat
 from tidemill.store.query import Connection, Query
-
-_HEAR = Query("nodes/presence/hear")
-_SUPERSEDED = Query("nodes/presence/superseded")
-_GONE = Query("nodes/presence/gone")
-_FREE = Query("nodes/presence/free")
 
 
 class NodeLink(NamedTuple):
@@ -49,6 +41,19 @@ class SupersededLink:
     removed: bool
 
 
+class _HeardRow(NamedTuple):
+    account_id: UUID
+    node_id: UUID
+    was_offline: bool
+    alerted: bool
+
+
+_HEAR = Query("nodes/presence/hear", _HeardRow)
+_SUPERSEDED = Query("nodes/presence/superseded", UUID)
+_GONE = Query("nodes/presence/gone")
+_FREE = Query("nodes/presence/free", UUID)
+
+
 async def note_heard(
     transaction: Connection,
     process_id: UUID,
@@ -69,15 +74,15 @@ async def note_heard(
     rows = await _HEAR.rows(
         transaction,
         process_id=process_id,
-        node_ids=uuid_array(list(latest)),
-        generations=bigint_array([link.generation for link in latest.values()]),
+        node_ids=list(latest),
+        generations=[link.generation for link in latest.values()],
         now=now,
         **telemetry.columns([NodeBeat(id_, heard.at, heard.beat) for id_, heard in newest.items()], ids, now),
     )
-    current = {row["node_id"]: row for row in rows}
-    await _back_online(transaction, [row for row in rows if row["was_offline"]], ids, now)
+    current = {row.node_id: row for row in rows}
+    await _back_online(transaction, [row for row in rows if row.was_offline], ids, now)
     beating = ((id_, heard.beat) for id_, heard in newest.items() if id_ in current)
-    alerting = {id_: beat for id_, beat in beating if current[id_]["alerted"] or is_alarming(beat, limits)}
+    alerting = {id_: beat for id_, beat in beating if current[id_].alerted or is_alarming(beat, limits)}
     await node_alerts.weigh_beats(transaction, alerting, limits, ids, now)
     return await _superseded(
         transaction, [link for link in every if link.node_id not in current or latest[link.node_id] != link]
@@ -89,8 +94,8 @@ async def note_gone(connection: Connection, process_id: UUID, links: Sequence[No
     await _GONE.run(
         connection,
         process_id=process_id,
-        node_ids=uuid_array([link.node_id for link in links]),
-        generations=bigint_array([link.generation for link in links]),
+        node_ids=[link.node_id for link in links],
+        generations=[link.generation for link in links],
     )
 
 
@@ -107,17 +112,16 @@ def _latest(links: Iterable[NodeLink]) -> dict[UUID, NodeLink]:
     return latest
 
 
-async def _back_online(transaction: Connection, rows: Sequence[asyncpg.Record], ids: Ids, now: Instant) -> None:
+async def _back_online(transaction: Connection, rows: Sequence[_HeardRow], ids: Ids, now: Instant) -> None:
     if not rows:
         return
-    back = [NodeOnline(row["account_id"], row["node_id"]) for row in rows]
+    back = [NodeOnline(row.account_id, row.node_id) for row in rows]
     await events.append(transaction, back, ids, now)
-    await node_alerts.clear(transaction, [(row["node_id"], AlertSubject(AlertKind.OFFLINE)) for row in rows], ids, now)
+    await node_alerts.clear(transaction, [(row.node_id, AlertSubject(AlertKind.OFFLINE)) for row in rows], ids, now)
 
 
 async def _superseded(transaction: Connection, links: Sequence[NodeLink]) -> Sequence[SupersededLink]:
     if not links:
         return ()
-    rows = await _SUPERSEDED.rows(transaction, node_ids=[link.node_id for link in links])
-    removed = {row["id"] for row in rows}
+    removed = set(await _SUPERSEDED.rows(transaction, node_ids=[link.node_id for link in links]))
     return [SupersededLink(link, link.node_id in removed) for link in sorted(links)]

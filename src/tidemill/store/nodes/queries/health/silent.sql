@@ -9,4 +9,4 @@ FROM (
     FOR NO KEY UPDATE OF q SKIP LOCKED
 ) AS silent
 WHERE p.node_id = silent.node_id
-RETURNING p.node_id, silent.account_id, p.heard_at, p.heard_listened_us
+RETURNING silent.account_id, p.node_id, p.heard_at, p.heard_listened_us

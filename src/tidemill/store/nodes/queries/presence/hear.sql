@@ -44,6 +44,6 @@ WITH heard AS (
     SELECT b.* FROM beat AS b JOIN ours AS o ON o.node_id = b.node_id
     WHERE date_bin('10 s', b.at, 'epoch') IS DISTINCT FROM date_bin('10 s', o.beat_at, 'epoch')
 )
-SELECT o.node_id, o.account_id, o.offline_since IS NOT NULL AS was_offline,
+SELECT o.account_id, o.node_id, o.offline_since IS NOT NULL AS was_offline,
        EXISTS (SELECT FROM node_alert AS a WHERE a.node_id = o.node_id) AS alerted
 FROM ours AS o
