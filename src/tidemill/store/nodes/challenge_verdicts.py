@@ -6,6 +6,7 @@ active; anything but a pass or an expiry takes that back. Both append an event w
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import Instant
@@ -20,19 +21,6 @@ from tidemill.store.database import Database
 from tidemill.store.events import events
 from tidemill.store.nodes.challenges import SLACK_US, asked_of
 from tidemill.store.query import Connection, Query
-
-_LEASE = Query("nodes/challenge/lease")
-_EVIDENCE = Query("nodes/challenge/evidence")
-_ANSWERS = Query("nodes/challenge/answers")
-_LOCK_NODE = Query("nodes/challenge/lock_node")
-_CONCLUDE = Query("nodes/challenge/conclude")
-_FORGET_ANSWERS = Query("nodes/challenge/forget_answers")
-_LOCK_ROUND = Query("nodes/challenge/lock_round")
-_CLOSE_ROUND = Query("nodes/challenge/close_round")
-_SCHEDULE = Query("nodes/challenge/schedule")
-_MEASURED = Query("nodes/challenge/measured")
-_SET_LIFE = Query("nodes/challenge/set_life")
-_FORGET = Query("nodes/challenge/forget")
 
 
 @dataclass(frozen=True)
@@ -55,10 +43,42 @@ class ChallengeInHand:
     evidence: ChallengeEvidence
 
 
+class _EvidenceRow(NamedTuple):
+    node_id: UUID
+    account_id: UUID
+    round_trip_ms: int | None
+    state: ChallengeState
+    asked: str
+    draw: bytes | None
+    sent_at: Instant | None
+    late: int
+    deaf: bool
+    relinked: bool
+
+
+class _AnswerRow(NamedTuple):
+    body: bytes
+    received_at: Instant
+
+
+_LEASE = Query("nodes/challenge/lease", UUID)
+_EVIDENCE = Query("nodes/challenge/evidence", _EvidenceRow)
+_ANSWERS = Query("nodes/challenge/answers", _AnswerRow)
+_LOCK_NODE = Query("nodes/challenge/lock_node", NodeLife)
+_CONCLUDE = Query("nodes/challenge/conclude", UUID)
+_FORGET_ANSWERS = Query("nodes/challenge/forget_answers")
+_LOCK_ROUND = Query("nodes/challenge/lock_round")
+_CLOSE_ROUND = Query("nodes/challenge/close_round")
+_SCHEDULE = Query("nodes/challenge/schedule")
+_MEASURED = Query("nodes/challenge/measured")
+_SET_LIFE = Query("nodes/challenge/set_life")
+_FORGET = Query("nodes/challenge/forget", UUID)
+
+
 async def lease(database: Database, ids: Ids, *, lease_us: int, limit: int, now: Instant) -> ChallengeLease:
     token = ids.new(now)
     async with database.connection() as connection:
-        rows = await _LEASE.rows(
+        leased = await _LEASE.rows(
             connection,
             token=token,
             leased_until=now + lease_us,
@@ -66,7 +86,7 @@ async def lease(database: Database, ids: Ids, *, lease_us: int, limit: int, now:
             limit=limit,
             now=now,
         )
-    return ChallengeLease(token, [row["id"] for row in rows])
+    return ChallengeLease(token, leased)
 
 
 async def challenge_in_hand(
@@ -78,18 +98,18 @@ async def challenge_in_hand(
         if row is None:
             return None
         answer_rows = await _ANSWERS.rows(connection, id=challenge_id)
-    answers = [(answer_of(answer_row["body"]), answer_row["received_at"]) for answer_row in answer_rows]
+    answers = [(answer_of(answer_row.body), answer_row.received_at) for answer_row in answer_rows]
     evidence = ChallengeEvidence(
-        ChallengeState(row["state"]),
-        asked_of(row["asked"]),
-        row["draw"],
-        row["sent_at"],
-        row["late"],
-        row["deaf"],
+        row.state,
+        asked_of(row.asked),
+        row.draw,
+        row.sent_at,
+        row.late,
+        row.deaf,
         [(answer, at) for answer, at in answers if isinstance(answer, ChallengeAnswer)],
-        row["relinked"],
+        row.relinked,
     )
-    return ChallengeInHand(challenge_id, token, row["node_id"], row["account_id"], row["round_trip_ms"], evidence)
+    return ChallengeInHand(challenge_id, token, row.node_id, row.account_id, row.round_trip_ms, evidence)
 
 
 async def apply(
@@ -106,22 +126,19 @@ async def apply(
 
     `enough_stake` is for the part that keeps stakes to fill; until there is one, every stake is enough.
     """
-    life = await _LOCK_NODE.row(transaction, node_id=challenge.node_id)
-    assert life, "a node is kept for ever"
-    concluded = await _CONCLUDE.row(
+    life = await _LOCK_NODE.only(transaction, node_id=challenge.node_id)
+    round_id = await _CONCLUDE.row(
         transaction, id=challenge.id, token=challenge.token, state=conclusion.state.value, now=now
     )
-    if concluded is None:
+    if round_id is None:
         return False
     await _FORGET_ANSWERS.run(transaction, id=challenge.id)
-    await _LOCK_ROUND.row(transaction, id=concluded["round_id"])
-    await _CLOSE_ROUND.run(transaction, id=concluded["round_id"], now=now)
+    await _LOCK_ROUND.run(transaction, id=round_id)
+    await _CLOSE_ROUND.run(transaction, id=round_id, now=now)
     await _schedule(transaction, challenge, conclusion, due_at, now)
     if conclusion.state is ChallengeState.PASSED:
         await _write_measured(transaction, challenge.node_id, conclusion.figures, now)
-    await _change_life(
-        transaction, challenge.node_id, NodeLife(life["life"]), conclusion.state, enough_stake=enough_stake
-    )
+    await _change_life(transaction, challenge.node_id, life, conclusion.state, enough_stake=enough_stake)
     await _tell(transaction, challenge, conclusion, ids, now)
     return True
 

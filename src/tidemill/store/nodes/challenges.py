@@ -7,9 +7,9 @@ id, then the round, then challenges by node.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 from uuid import UUID
-
-import asyncpg
 
 from tidemill.core.bounded_json import Malformed, json_bytes, read_json
 from tidemill.core.clock import SECOND, Instant
@@ -27,22 +27,6 @@ from tidemill.core.nodes.challenge.states import ChallengeHappening, ChallengeSt
 from tidemill.core.nodes.machine.hardware import Machine
 from tidemill.core.settings.sections.challenge import ChallengeSettings
 from tidemill.store.query import Connection, Query
-
-_DUE_OWNERS = Query("nodes/challenge/due_owners")
-_MEMBERS = Query("nodes/challenge/members")
-_BEGIN_ROUND = Query("nodes/challenge/begin_round")
-_ASK = Query("nodes/challenge/ask")
-_MISSED = Query("nodes/challenge/missed")
-_INSTRUCTIONS = Query("nodes/challenge/instructions")
-_LOCK = Query("nodes/challenge/lock")
-_ANSWER = Query("nodes/challenge/answer")
-_PROGRESS = Query("nodes/challenge/progress")
-_SET_STATES = Query("nodes/challenge/set_states")
-_UNDRAWN = Query("nodes/challenge/undrawn")
-_LOCK_MEMBERS = Query("nodes/challenge/lock_members")
-_LOCK_CHALLENGES = Query("nodes/challenge/lock_challenges")
-_DRAW_ROUND = Query("nodes/challenge/draw_round")
-_DRAW = Query("nodes/challenge/draw")
 
 SLACK_US = 30 * SECOND
 """Listening is counted in ticks: this much less listening than time is no sign that we were away."""
@@ -64,20 +48,75 @@ _KEEP_LONGER_S = 60
 RandomBytes = Callable[[int], bytes]
 
 
+class _MemberRow(NamedTuple):
+    """A node's machine in JSON, and what was measured of its devices earlier, by index."""
+
+    id: UUID
+    machine: str
+    earlier: dict[str, int]
+
+
+class _ProgressRow(NamedTuple):
+    challenge_id: UUID
+    step: AnswerStep
+    answers: int
+
+
+class _LockedRow(NamedTuple):
+    id: UUID
+    state: ChallengeState
+
+
 @dataclass(frozen=True)
-class _OpenChallenge:
-    """A challenge that answers belong to."""
+class _ChallengeRow:
+    """A challenge that its node is told about."""
 
     id: UUID
     node_id: UUID
     state: ChallengeState
-    asked: ChallengePlan
+    asked: str
     draw: bytes | None
-    by: Instant
-    left_behind: bool
+
+    @cached_property
+    def plan(self) -> ChallengePlan:
+        return asked_of(self.asked)
+
+
+@dataclass(frozen=True)
+class _OpenChallenge(_ChallengeRow):
+    """A challenge that answers belong to, with the times of its round."""
+
+    commit_by: Instant
+    open_by: Instant | None
+    drawn_at: Instant | None
+
+    @property
+    def by(self) -> Instant:
+        return self.commit_by if self.open_by is None else self.open_by
+
+    @property
+    def left_behind(self) -> bool:
+        return self.drawn_at is not None and self.draw is None
 
     def draw_of(self, device: int) -> DeviceDraw | None:
-        return device_draw(self.asked.tasks[device], self.draw) if self.draw is not None else None
+        return device_draw(self.plan.tasks[device], self.draw) if self.draw is not None else None
+
+
+_DUE_OWNERS = Query("nodes/challenge/due_owners", UUID)
+_MEMBERS = Query("nodes/challenge/members", _MemberRow)
+_BEGIN_ROUND = Query("nodes/challenge/begin_round", UUID)
+_ASK = Query("nodes/challenge/ask")
+_MISSED = Query("nodes/challenge/missed")
+_INSTRUCTIONS = Query("nodes/challenge/instructions", _ChallengeRow)
+_LOCK = Query("nodes/challenge/lock", _OpenChallenge)
+_ANSWER = Query("nodes/challenge/answer")
+_PROGRESS = Query("nodes/challenge/progress", _ProgressRow)
+_SET_STATES = Query("nodes/challenge/set_states")
+_UNDRAWN = Query("nodes/challenge/undrawn", UUID)
+_LOCK_MEMBERS = Query("nodes/challenge/lock_members")
+_LOCK_CHALLENGES = Query("nodes/challenge/lock_challenges", _LockedRow)
+_DRAW_ROUND = Query("nodes/challenge/draw_round", bool)
+_DRAW = Query("nodes/challenge/draw")
 
 
 async def due_owners(
@@ -85,7 +124,7 @@ async def due_owners(
 ) -> Sequence[UUID]:
     """Owners with a node that is due for a challenge, ordered by id, after a given one."""
     rested_since = now - int(rules.rest_s * SECOND)
-    rows = await _DUE_OWNERS.rows(
+    return await _DUE_OWNERS.rows(
         connection,
         rested_since=rested_since,
         waited_since=now - WAIT_US,
@@ -94,7 +133,6 @@ async def due_owners(
         limit=limit,
         now=now,
     )
-    return [row["account_id"] for row in rows]
 
 
 async def begin_round(
@@ -105,7 +143,7 @@ async def begin_round(
     The proofs of the owner's other nodes no longer count: their devices may be in a machine that is asked now.
     """
     members = await _MEMBERS.rows(transaction, account_id=account_id)
-    plans = {row["id"]: plan for row in members if (plan := _plan(row, rules, random)) and plan.devices}
+    plans = {member.id: plan for member in members if (plan := _plan(member, rules, random)) and plan.devices}
     if not plans:
         return 0
     round_id, commit_by = ids.new(now), now + int(rules.commit_s * SECOND)
@@ -128,9 +166,9 @@ async def instructions_for(
     connection: Connection, node_ids: Sequence[UUID], rules: ChallengeSettings, now: Instant
 ) -> Mapping[UUID, bytes]:
     """Instructions of the kind `challenge` for these nodes, as bodies. Send them at once: time runs."""
-    rows = await _INSTRUCTIONS.rows(connection, node_ids=list(node_ids), now=now)
+    challenges = await _INSTRUCTIONS.rows(connection, node_ids=list(node_ids), now=now)
     keep_s = int(rules.commit_s + rules.open_s) + _KEEP_LONGER_S
-    return {row["node_id"]: _instruction(row, keep_s) for row in rows}
+    return {challenge.node_id: _instruction(challenge, keep_s) for challenge in challenges}
 
 
 async def apply_answers(
@@ -159,20 +197,20 @@ async def apply_answers(
 
 async def undrawn(connection: Connection, limit: int, now: Instant) -> Sequence[UUID]:
     """Rounds that wait for no node any more."""
-    return [row["id"] for row in await _UNDRAWN.rows(connection, limit=limit, now=now)]
+    return await _UNDRAWN.rows(connection, limit=limit, now=now)
 
 
 async def draw(
     transaction: Connection, round_id: UUID, rules: ChallengeSettings, random: RandomBytes, now: Instant
 ) -> int:
     """Draw for every node that has committed; the others are late. Returns for how many."""
-    await _LOCK_MEMBERS.rows(transaction, round_id=round_id)
+    await _LOCK_MEMBERS.run(transaction, round_id=round_id)
     open_by = now + int(rules.open_s * SECOND)
-    drawn = await _DRAW_ROUND.row(transaction, id=round_id, open_by=open_by, slack_us=SLACK_US, now=now)
-    if drawn is None or drawn["deaf"]:
+    deaf = await _DRAW_ROUND.row(transaction, id=round_id, open_by=open_by, slack_us=SLACK_US, now=now)
+    if deaf is None or deaf:
         return 0
-    rows = await _LOCK_CHALLENGES.rows(transaction, round_id=round_id)
-    committed = [row["id"] for row in rows if row["state"] == ChallengeState.COMMITTED.value]
+    challenges = await _LOCK_CHALLENGES.rows(transaction, round_id=round_id)
+    committed = [challenge.id for challenge in challenges if challenge.state is ChallengeState.COMMITTED]
     if committed:
         await _DRAW.run(transaction, ids=committed, draws=[random(DRAW_BYTES) for _ in committed])
     return len(committed)
@@ -185,38 +223,27 @@ def asked_of(text: str) -> ChallengePlan:
     return plan
 
 
-def _plan(row: asyncpg.Record, rules: ChallengeSettings, random: RandomBytes) -> ChallengePlan | None:
-    machine = read_json(Machine, row["machine"].encode(), _MACHINE_MAX_BYTES)
+def _plan(member: _MemberRow, rules: ChallengeSettings, random: RandomBytes) -> ChallengePlan | None:
+    machine = read_json(Machine, member.machine.encode(), _MACHINE_MAX_BYTES)
     if isinstance(machine, Malformed):
         return None
-    earlier = {int(index): speed for index, speed in row["earlier"].items()}
+    earlier = {int(index): speed for index, speed in member.earlier.items()}
     return plan_challenge(machine, earlier, random(DRAW_BYTES), rules)
 
 
-def _instruction(row: asyncpg.Record, keep_s: int) -> bytes:
-    plan = asked_of(row["asked"])
-    if row["state"] == ChallengeState.DRAWN.value:
-        return instruction_bytes(draw_instruction(row["id"], plan, row["draw"], keep_s))
-    return instruction_bytes(ask_instruction(row["id"], plan, keep_s))
+def _instruction(challenge: _ChallengeRow, keep_s: int) -> bytes:
+    if challenge.state is ChallengeState.DRAWN:
+        assert challenge.draw is not None, "a drawn challenge has its draw"
+        return instruction_bytes(draw_instruction(challenge.id, challenge.plan, challenge.draw, keep_s))
+    return instruction_bytes(ask_instruction(challenge.id, challenge.plan, keep_s))
 
 
 async def _open_challenges(
     transaction: Connection, answers: Sequence[ChallengeAnswer]
 ) -> Mapping[UUID, _OpenChallenge]:
     wanted = {answer.challenge_id for answer in answers} - {None}
-    rows = await _LOCK.rows(transaction, ids=list(wanted)) if wanted else []
-    return {
-        row["id"]: _OpenChallenge(
-            row["id"],
-            row["node_id"],
-            ChallengeState(row["state"]),
-            asked_of(row["asked"]),
-            row["draw"],
-            row["open_by"] if row["drawn_at"] is not None else row["commit_by"],
-            left_behind=row["drawn_at"] is not None and row["draw"] is None,
-        )
-        for row in rows
-    }
+    challenges = await _LOCK.rows(transaction, ids=list(wanted)) if wanted else []
+    return {challenge.id: challenge for challenge in challenges}
 
 
 def _objection(
@@ -228,7 +255,7 @@ def _objection(
     challenge = challenges.get(answer.challenge_id)
     if challenge is None or challenge.node_id != node_id or challenge.left_behind or received_at > challenge.by:
         return ChallengeRefusal.CHALLENGE_ANSWER_STRAY
-    task = challenge.asked.tasks.get(answer.device)
+    task = challenge.plan.tasks.get(answer.device)
     if task is None or answer.step not in _SAID_WHEN.get(challenge.state, ()):
         return ChallengeRefusal.CHALLENGE_ANSWER_STRAY
     if not answer.fits(task, challenge.draw_of(answer.device)):
@@ -261,7 +288,7 @@ async def _move_on(
 ) -> None:
     concerned = {answer.challenge_id for answer in kept if answer.challenge_id}
     rows = await _PROGRESS.rows(transaction, ids=list(concerned))
-    counts = {(row["challenge_id"], row["step"]): row["answers"] for row in rows}
+    counts = {(row.challenge_id, row.step): row.answers for row in rows}
     moved: dict[UUID, ChallengeState] = {}
     for challenge_id in concerned:
         happening = _happening(challenges[challenge_id], counts)
@@ -272,18 +299,14 @@ async def _move_on(
         await _SET_STATES.run(transaction, ids=list(moved), states=[state.value for state in moved.values()])
 
 
-def _happening(challenge: _OpenChallenge, counts: Mapping[tuple[UUID, str], int]) -> ChallengeHappening | None:
-    if counts.get((challenge.id, AnswerStep.CANNOT.value)):
+def _happening(challenge: _OpenChallenge, counts: Mapping[tuple[UUID, AnswerStep], int]) -> ChallengeHappening | None:
+    if counts.get((challenge.id, AnswerStep.CANNOT)):
         return ChallengeHappening.UNABLE
     if challenge.state is ChallengeState.ASKED:
-        wanted = 2 * len(challenge.asked.devices)
-        return (
-            ChallengeHappening.COMMITTED_ALL
-            if counts.get((challenge.id, AnswerStep.COMMITMENT.value)) == wanted
-            else None
-        )
+        wanted = 2 * len(challenge.plan.devices)
+        return ChallengeHappening.COMMITTED_ALL if counts.get((challenge.id, AnswerStep.COMMITMENT)) == wanted else None
     if challenge.draw is None:
         return None
-    draws = [device_draw(task, challenge.draw) for task in challenge.asked.tasks.values()]
+    draws = [device_draw(task, challenge.draw) for task in challenge.plan.tasks.values()]
     wanted = sum(len(draw.pages) + len(draw.rows) for draw in draws)
-    return ChallengeHappening.OPENED_ALL if counts.get((challenge.id, AnswerStep.OPENING.value)) == wanted else None
+    return ChallengeHappening.OPENED_ALL if counts.get((challenge.id, AnswerStep.OPENING)) == wanted else None

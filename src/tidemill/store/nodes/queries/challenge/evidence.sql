@@ -1,8 +1,8 @@
 -- Everything that a challenge's conclusion depends on, except the answers.
-SELECT c.id, c.node_id, n.account_id, c.state, c.asked, c.draw, c.sent_at, k.late, p.round_trip_ms,
-       coalesce(p.linked_at > c.sent_at, true) AS relinked,
+SELECT c.node_id, n.account_id, p.round_trip_ms, c.state, c.asked, c.draw, c.sent_at, k.late,
        r.deaf OR (:now::timestamptz - r.drawn_at) - (l.listened_us - r.drawn_listened_us) * interval '1 microsecond'
-                 > :slack_us * interval '1 microsecond' AS deaf
+                 > :slack_us * interval '1 microsecond' AS deaf,
+       coalesce(p.linked_at > c.sent_at, true) AS relinked
 FROM challenge AS c
 JOIN challenge_round AS r ON r.id = c.round_id
 JOIN node AS n ON n.id = c.node_id
