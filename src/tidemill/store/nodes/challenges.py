@@ -84,11 +84,10 @@ class _ChallengeRow:
 
 @dataclass(frozen=True)
 class _OpenChallenge(_ChallengeRow):
-    """A challenge that answers belong to, with the times of its round."""
+    """A challenge that answers belong to, with the times of its round. `open_by` is None before the draw."""
 
     commit_by: Instant
     open_by: Instant | None
-    drawn_at: Instant | None
 
     @property
     def by(self) -> Instant:
@@ -96,7 +95,7 @@ class _OpenChallenge(_ChallengeRow):
 
     @property
     def left_behind(self) -> bool:
-        return self.drawn_at is not None and self.draw is None
+        return self.open_by is not None and self.draw is None
 
     def draw_of(self, device: int) -> DeviceDraw | None:
         return device_draw(self.plan.tasks[device], self.draw) if self.draw is not None else None
