@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from dataclasses import dataclass, field
+from typing import Self
 from uuid import UUID
 
 import pytest
@@ -45,6 +46,22 @@ class Pool:
     owners: list[UUID]
     nodes: list[UUID]
     whose: dict[UUID, UUID] = field(default_factory=dict)
+
+    @classmethod
+    async def make(cls, database: Database) -> Self:
+        now = await now_of(database)
+        customer, *owners = [await an_owner(database, now) for _ in range(3)]
+        made = cls(database, now, customer, owners, [])
+        for owner_id in owners:
+            for link in await nodes_of(database, owner_id, 2, PROCESS, now):
+                made.nodes.append(link.node_id)
+                made.whose[link.node_id] = owner_id
+        bank, account = LedgerAccount(AccountKind.EXTERNAL, name="bank"), LedgerAccount(AccountKind.CUSTOMER, customer)
+        async with database.transaction() as transaction:
+            await ledger.open_accounts(transaction, [bank, account], now)
+            deposit = Transfer(IDS.new(now), bank.id, account.id, 100 * COST_UC, "credit", "deposit", "test")
+            await ledger.post(transaction, [deposit], IDS, now)
+        return made
 
     async def job(self, count: int) -> UUID:
         """A confirmed job of so many tasks."""
@@ -94,19 +111,7 @@ class Pool:
 
 @pytest.fixture
 async def pool(database: Database) -> Pool:
-    now = await now_of(database)
-    customer, *owners = [await an_owner(database, now) for _ in range(3)]
-    made = Pool(database, now, customer, owners, [])
-    for owner_id in owners:
-        for link in await nodes_of(database, owner_id, 2, PROCESS, now):
-            made.nodes.append(link.node_id)
-            made.whose[link.node_id] = owner_id
-    bank, account = LedgerAccount(AccountKind.EXTERNAL, name="bank"), LedgerAccount(AccountKind.CUSTOMER, customer)
-    async with database.transaction() as transaction:
-        await ledger.open_accounts(transaction, [bank, account], now)
-        deposit = Transfer(IDS.new(now), bank.id, account.id, 100 * COST_UC, "credit", "deposit", "test")
-        await ledger.post(transaction, [deposit], IDS, now)
-    return made
+    return await Pool.make(database)
 
 
 def said(one: NewLease, *happenings: Happening, used_ms: int = QUOTED_MS) -> AttemptHappening:

@@ -127,6 +127,11 @@ class WorkPlan:
     events: Sequence[Event] = ()
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing follows."""
+        return not any(vars(self).values())
+
+    @property
     def states(self) -> dict[UUID, AttemptState]:
         """The attempts that changed, with their new states."""
         changed = {change.attempt_id: change.state for change in self.changes}
