@@ -20,11 +20,13 @@ from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.jobs.task import Blame, RetryLimits
 from tidemill.core.ledger import AccountKind, LedgerAccount, PostingRefusal, Transfer
 from tidemill.core.settlement.rewards import RewardPlan
+from tidemill.core.trust.owner_record import AttemptCounts
 from tidemill.store.database import Database
 from tidemill.store.jobs import abandoned_work, jobs, leases, tasks, work_plans
 from tidemill.store.jobs.jobs import Draft
 from tidemill.store.jobs.tasks import NewLease
 from tidemill.store.ledger import books, ledger
+from tidemill.store.trust import owner_records
 
 IDS = Ids(secrets.randbits)
 """Its own: ids only grow, and other tests go into the future."""
@@ -126,6 +128,8 @@ async def test_a_job_is_placed_judged_and_paid_and_the_rest_of_its_hold_goes_bac
     assert await pool.state(job_id) is JobState.COMPLETED
     rewards = [await pool.balance(LedgerAccount(AccountKind.PROVIDER_LOCKED, one)) for one in pool.owners]
     assert rewards == [2_000_000, 2_000_000]
+    async with pool.database.connection() as connection:
+        assert [await owner_records.find(connection, owner_id) for owner_id in pool.owners] == [AttemptCounts(2)] * 2
     assert await pool.balance(LedgerAccount(AccountKind.BONUS_FUND)) == 80_000
     assert await pool.balance(LedgerAccount(AccountKind.CUSTOMER, pool.customer)) == 96 * COST_UC
     async with pool.database.connection() as connection:
@@ -188,6 +192,10 @@ async def test_three_failures_end_a_task_and_give_the_money_back(pool: Pool) -> 
         crashed = AttemptHappening(one.attempt_id, lease, one.node_id, (Happening.CRASHED,), "exit code 1")
         blames += (await pool.apply([crashed])).blames
     assert [blame for _, blame in blames] == [Blame.CRASHED] * 3
+    async with pool.database.connection() as connection:
+        records = [await owner_records.find(connection, owner_id) for owner_id in pool.owners]
+    assert sum(record.crashed for record in records) == 3
+    assert not any(record.verified or record.wrong for record in records)
     assert await pool.state(job_id) is JobState.FAILED
     assert await pool.balance(LedgerAccount(AccountKind.CUSTOMER, pool.customer)) == 100 * COST_UC
 

@@ -77,10 +77,23 @@ def _fields(node: _View) -> Iterator[tuple[str, str]]:
         "joined": _time(node["joined_at"]),
         "last heard": _time(node["heard_at"]),
         "link": f"open since {_time(node['linked_at'])}" if node["linked_at"] else "none is open",
+        "record": _record(node["record"]),
         "suspended": node["suspended_reason"] or "",
         "removed": _removed(node),
     }
     return ((name, value) for name, value in fields.items() if value)
+
+
+def _record(record: _View) -> str:
+    """What the attempts of the owner's nodes came to; nothing is said of what never happened."""
+    words = {
+        "verified": "verified",
+        "late": "late",
+        "crashed": "failed",
+        "broke_its_word": "given back",
+        "wrong": "wrong",
+    }
+    return ", ".join(f"{record[name]:,} {word}" for name, word in words.items() if record[name])
 
 
 def _removed(node: _View) -> str:

@@ -19,6 +19,7 @@ from tidemill.core.refusals import Refusal
 from tidemill.store.nodes import node_alerts, node_views, nodes
 from tidemill.store.nodes.node_alerts import OpenAlert
 from tidemill.store.query import Connection
+from tidemill.store.trust import owner_records
 
 
 class DeviceView(View):
@@ -79,6 +80,16 @@ class AlertView(BaseModel):
     since: Timestamp
 
 
+class OwnerRecordView(BaseModel):
+    """What the attempts of all nodes of an owner came to."""
+
+    verified: int = Field(description="Results that passed.")
+    late: int = Field(description="Attempts that were not delivered in time.")
+    crashed: int = Field(description="Attempts that failed on the node.")
+    broke_its_word: int = Field(description="Attempts that were declined after they had been accepted.")
+    wrong: int = Field(description="Results that did not pass.")
+
+
 class NodeDetailView(NodeSummaryView):
     machine: dict[str, Any] | None = Field(description="What the machine last said of itself.")
     carries: dict[str, Any] | None = Field(
@@ -87,6 +98,7 @@ class NodeDetailView(NodeSummaryView):
     rules: dict[str, Any] = Field(description="Each rule that was set: its value, who set it, where and when.")
     no_work: list[NoWorkView] = Field(description="Why it gets no work, the reason to see to first in front.")
     alerts: list[AlertView] = Field(description="What its owner should see to, oldest first.")
+    record: OwnerRecordView = Field(description="What its owner's attempts came to, on all their nodes.")
 
 
 async def summaries(control: Control, connection: Connection, listed: Sequence[Node]) -> list[NodeSummaryView]:
@@ -107,6 +119,7 @@ async def detail(control: Control, connection: Connection, answer: Node | Refusa
         rules=rule_book.book_json(node.book),
         no_work=[_reason(reason) for reason in reasons],
         alerts=[_alert(alert) for alert in (await node_alerts.of_nodes(connection, [node.id])).get(node.id, ())],
+        record=OwnerRecordView(**(await owner_records.find(connection, node.account_id))._asdict()),
     )
 
 

@@ -4,7 +4,6 @@ Nothing is decided here. Lock order: leases by id, then jobs by id, then owners'
 need all of these except leases, so those are locked last and briefly.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
@@ -25,6 +24,7 @@ from tidemill.core.jobs.plans.work_plan import (
     follow,
 )
 from tidemill.core.settlement.rewards import BONUS_FUND
+from tidemill.core.trust.owner_record import AttemptCounts, told_by
 from tidemill.store.artefacts import artefact_grants, artefacts
 from tidemill.store.events import events
 from tidemill.store.jobs import leases
@@ -177,8 +177,9 @@ async def _end_jobs(transaction: Connection, ended: Iterable[tuple[UUID, JobStat
 
 async def _record(transaction: Connection, plan: WorkPlan) -> None:
     """Tell owners' records."""
-    if counts := Counter(paid.owner_id for paid in plan.paid):
-        await _RECORD.run(transaction, owner_ids=list(counts), verified=list(counts.values()))
+    if records := told_by(plan):
+        columns = dict(zip(AttemptCounts._fields, _columns(list(records.values())), strict=True))
+        await _RECORD.run(transaction, owner_ids=list(records), **columns)
 
 
 def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:

@@ -35,6 +35,7 @@ COST_UC = cost_max_uc(TERMS.plan, HOURLY_UC, QUOTED_MS)
 JOB, CUSTOMER, HOLD = UUID(int=1), UUID(int=2), UUID(int=3)
 NODES = [UUID(int=10), UUID(int=11)]
 TASKS = [UUID(int=100), UUID(int=101)]
+GIVEN_UP = (AttemptState.LOST, AttemptState.EXPIRED)
 
 
 @dataclass
@@ -72,7 +73,7 @@ class Tables:
     def deliver_late(self, attempt_id: UUID) -> WorkPlan:
         """As the store finds it: the task waits, or another attempt has it and has not delivered."""
         lease = self.given_up.get(attempt_id)
-        if lease is None or lease.task_id in self.ended:
+        if lease is None or lease.state not in GIVEN_UP or lease.task_id in self.ended:
             return WorkPlan()
         holder = next((held for held in self.leases.values() if held.task_id == lease.task_id), None)
         if holder is not None and holder.state is AttemptState.SUBMITTED:
