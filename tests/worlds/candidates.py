@@ -1,5 +1,6 @@
 """Candidates and requests to try: by hand, and drawn by hypothesis from so little that they meet."""
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from hypothesis import strategies as st
@@ -45,8 +46,10 @@ def ask(**wishes: object) -> Demand:
     return Demand(**({"kind": "matmul"} | wishes))  # type: ignore[arg-type]
 
 
-def pool_of(*nodes: Candidate, newcomers_share: float = 0.05) -> CandidatePool:
-    pool = CandidatePool(POLICIES, MedianPrices.of(nodes), newcomers_share)
+def pool_of(
+    *nodes: Candidate, newcomers_share: float = 0.05, policies: Mapping[str, Policy] = POLICIES
+) -> CandidatePool:
+    pool = CandidatePool(policies, MedianPrices.of(nodes), newcomers_share)
     for one in nodes:
         pool.put(one)
     return pool

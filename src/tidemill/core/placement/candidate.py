@@ -1,15 +1,17 @@
 """A node as placement sees it: what it has, what is free of it, what it costs, and what is known of its owner.
 
-A candidate is a value: the caller makes it from the registry, and makes a new one after a change.
+A candidate is a value: the caller makes it from the registry, and makes a new one after a change. Which of its devices
+a demand gets is decided here, too.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.placement.demand import WHOLE_MILLI
+from tidemill.core.placement.demand import WHOLE_MILLI, Demand
 
 NVLINK_NONE_PCT = 100
 NVLINK_MAX_PCT = 150
@@ -77,3 +79,48 @@ class MedianPrices:
         if candidate.price_uc <= 0:
             return high if median_uc > 0 else min(high, max(low, 1.0))
         return min(high, max(low, median_uc / candidate.price_uc))
+
+
+def fitting_devices(devices: Sequence[CandidateDevice], demand: Demand) -> list[int]:
+    """The indexes of devices of the right kind that are free enough."""
+    return [
+        index
+        for index, device in enumerate(devices)
+        if device.free_milli >= demand.milli
+        and device.memory_mib >= demand.gpu_memory_mib
+        and (not demand.device_models or device.device_model in demand.device_models)
+    ]
+
+
+def are_joined(devices: Sequence[CandidateDevice], fitting: Sequence[int], demand: Demand) -> bool:
+    """Whether enough of the fitting devices are joined by NVLink, where the demand wants that."""
+    if not demand.nvlink or demand.devices < 2:
+        return True
+    groups = Counter(devices[index].nvlink_group for index in fitting)
+    return any(count >= demand.devices for group, count in groups.items() if group)
+
+
+def choose_devices(devices: Sequence[CandidateDevice], demand: Demand) -> tuple[int, ...]:
+    """The devices for a demand that suits: of part of a device, the fullest that will do; of whole ones, those that
+    break up the fewest NVLink groups."""
+    if not demand.devices:
+        return ()
+    fitting = fitting_devices(devices, demand)
+    if demand.milli < WHOLE_MILLI:
+        return (min(fitting, key=lambda index: (devices[index].free_milli, index)),)
+    return from_groups(devices, fitting, demand.devices)
+
+
+def from_groups(devices: Sequence[CandidateDevice], fitting: Sequence[int], count: int) -> tuple[int, ...]:
+    """Devices of the smallest group that has enough; else of the largest groups, so that few are needed.
+
+    A device without a group is a group of its own.
+    """
+    groups: dict[int, list[int]] = {}
+    for index in fitting:
+        groups.setdefault(devices[index].nvlink_group or -1 - index, []).append(index)
+    enough = [group for group in groups.values() if len(group) >= count]
+    if enough:
+        return tuple(min(enough, key=lambda group: (len(group), group[0]))[:count])
+    by_size = sorted(groups.values(), key=lambda group: (-len(group), group[0]))
+    return tuple(sorted([index for group in by_size for index in group][:count]))

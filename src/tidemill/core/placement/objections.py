@@ -1,14 +1,14 @@
 """Why a node cannot take a task: one name and one sentence for each reason, shown to whoever asks.
 
-`suits` and `objections` agree: the first is quick, for a choice among many, the second complete, for people.
+A node without an objection suits; everything else about it is the policy's business.
 """
 
 from collections.abc import Iterator
 from enum import Enum
 
 from tidemill.core.clock import Instant
+from tidemill.core.placement.candidate import Candidate, are_joined, fitting_devices
 from tidemill.core.placement.demand import Demand
-from tidemill.core.placement.index.node import PoolNode
 
 
 class PlacementObjection(Enum):
@@ -43,40 +43,8 @@ class PlacementObjection(Enum):
         return sentence
 
 
-def suits(node: PoolNode, demand: Demand, now: Instant) -> bool:
-    """Whether there is no objection."""
-    if node.is_usual and demand.is_usual:
-        return node.has_whole(demand) and suits_besides(node, demand)
-    until = node.until
-    return (
-        node.can_take(demand)
-        and suits_besides(node, demand)
-        and (until is None or until >= now + demand.duration_us)
-        and not (demand.is_choosy and _is_barred(node, demand))
-    )
-
-
-def suits_besides(node: PoolNode, demand: Demand) -> bool:
-    """Whether no usual objection applies to a node that has enough devices of the right models."""
-    return (
-        node.cpu_milli >= demand.cpu_milli
-        and node.memory_mib >= demand.memory_mib
-        and demand.kind in node.kinds
-        and node.owner_number != demand.customer_number
-        and (
-            demand.is_modest
-            or (
-                node.price_uc <= demand.limit_uc
-                and node.reputation >= demand.reputation_floor
-                and node.disk_mib >= demand.disk_mib
-                and node.device_memory_mib >= demand.device_memory_mib
-            )
-        )
-    )
-
-
-def objections(node: PoolNode, demand: Demand, now: Instant) -> Iterator[PlacementObjection]:
-    """Every objection that applies."""
+def objections(node: Candidate, demand: Demand, now: Instant) -> Iterator[PlacementObjection]:
+    """Every objection that applies to a node of which so much is free."""
     if demand.kind not in node.kinds:
         yield PlacementObjection.KIND_NOT_OFFERED
     yield from _of_devices(node, demand)
@@ -89,28 +57,15 @@ def objections(node: PoolNode, demand: Demand, now: Instant) -> Iterator[Placeme
         yield PlacementObjection.NOT_ATTESTED
     yield from _of_places(node, demand)
     yield from _of_people(node, demand)
-    if node.until is not None and node.until < now + demand.duration_us:
+    if node.available_until is not None and node.available_until < now + demand.duration_us:
         yield PlacementObjection.WINDOW_TOO_SHORT
 
 
-def _is_barred(node: PoolNode, demand: Demand) -> bool:
-    return (
-        node.node_id in demand.excluded_nodes
-        or node.owner_id in demand.excluded_owners
-        or (demand.attested and not node.attested)
-        or (bool(demand.regions) and node.region not in demand.regions)
-        or (bool(demand.domains) and node.domain not in demand.domains)
-        or not demand.labels <= node.labels
-    )
-
-
-def _of_devices(node: PoolNode, demand: Demand) -> Iterator[PlacementObjection]:
+def _of_devices(node: Candidate, demand: Demand) -> Iterator[PlacementObjection]:
     if not demand.devices:
         return
     right = [
-        device
-        for device in node.candidate.devices
-        if not demand.device_models or device.device_model in demand.device_models
+        device for device in node.devices if not demand.device_models or device.device_model in demand.device_models
     ]
     if not right:
         yield PlacementObjection.MODEL_DIFFERS
@@ -118,13 +73,14 @@ def _of_devices(node: PoolNode, demand: Demand) -> Iterator[PlacementObjection]:
     if not any(device.memory_mib >= demand.gpu_memory_mib for device in right):
         yield PlacementObjection.DEVICE_MEMORY_TOO_SMALL
         return
-    if node.free_for(demand) < demand.devices:
+    fitting = fitting_devices(node.devices, demand)
+    if len(fitting) < demand.devices:
         yield PlacementObjection.DEVICES_BUSY
-    elif not node.joined_for(demand):
+    elif not are_joined(node.devices, fitting, demand):
         yield PlacementObjection.NVLINK_MISSING
 
 
-def _of_machine(node: PoolNode, demand: Demand) -> Iterator[PlacementObjection]:
+def _of_machine(node: Candidate, demand: Demand) -> Iterator[PlacementObjection]:
     if node.cpu_milli < demand.cpu_milli:
         yield PlacementObjection.PROCESSOR_BUSY
     if node.memory_mib < demand.memory_mib:
@@ -133,7 +89,7 @@ def _of_machine(node: PoolNode, demand: Demand) -> Iterator[PlacementObjection]:
         yield PlacementObjection.DISK_FULL
 
 
-def _of_places(node: PoolNode, demand: Demand) -> Iterator[PlacementObjection]:
+def _of_places(node: Candidate, demand: Demand) -> Iterator[PlacementObjection]:
     if demand.regions and node.region not in demand.regions:
         yield PlacementObjection.REGION_DIFFERS
     if demand.domains and node.domain not in demand.domains:
@@ -142,7 +98,7 @@ def _of_places(node: PoolNode, demand: Demand) -> Iterator[PlacementObjection]:
         yield PlacementObjection.LABELS_MISSING
 
 
-def _of_people(node: PoolNode, demand: Demand) -> Iterator[PlacementObjection]:
+def _of_people(node: Candidate, demand: Demand) -> Iterator[PlacementObjection]:
     if node.node_id in demand.excluded_nodes:
         yield PlacementObjection.EXCLUDED
     if node.owner_id in demand.excluded_owners:

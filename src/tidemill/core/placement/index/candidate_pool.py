@@ -173,12 +173,12 @@ class CandidatePool:
 
     def why_nowhere(self, demand: Demand, now: Instant) -> Counter[PlacementObjection]:
         """How many nodes each objection applies to."""
-        return Counter(objection for node in self._by_id.values() for objection in objections(node, demand, now))
+        return Counter(objection for node in self._by_id.values() for objection in objections(node.left, demand, now))
 
     def against(self, demand: Demand, now: Instant) -> Iterator[tuple[UUID, tuple[PlacementObjection, ...]]]:
         """Each node, and every objection to it."""
         for node in self._by_id.values():
-            yield node.node_id, tuple(objections(node, demand, now))
+            yield node.node_id, tuple(objections(node.left, demand, now))
 
     def ranked(self, demand: Demand, now: Instant, most: int) -> Iterator[UUID]:
         """The nodes that could have a demand, in the order in which it would go to them. Takes nothing."""
@@ -200,7 +200,7 @@ class CandidatePool:
         node = self._by_id.get(node_id)
         if node is None:
             return None
-        against = tuple(objections(node, demand, now))
+        against = tuple(objections(node.left, demand, now))
         return PolicyAssessment(node_id, against, {} if against else self._terms(node, demand))
 
     def _best(self, demand: Demand, now: Instant, *, newcomers: bool) -> tuple[PoolNode, int] | None:

@@ -4,11 +4,11 @@ The facts of a node are fixed; its free devices, processor, memory and disk chan
 Each change gives the node a new version, which marks everything remembered of it as stale.
 """
 
-from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
-from tidemill.core.placement.candidate import Candidate, CandidateDevice
+from tidemill.core.placement.candidate import Candidate, are_joined, from_groups
 from tidemill.core.placement.demand import WHOLE_MILLI, Demand
 
 _ONE = [(index,) for index in range(64)]
@@ -77,6 +77,20 @@ class PoolNode:
         of_processor = 1.0 - self.cpu_milli / self.cpu_total
         return of_devices if of_devices > of_processor else of_processor
 
+    @property
+    def left(self) -> Candidate:
+        """The candidate with what is free of it now."""
+        if not self.tenants:
+            return self.candidate
+        devices = zip(self.candidate.devices, self.free, strict=True)
+        return replace(
+            self.candidate,
+            devices=tuple(replace(device, free_milli=free_milli) for device, free_milli in devices),
+            cpu_milli=self.cpu_milli,
+            memory_mib=self.memory_mib,
+            disk_mib=self.disk_mib,
+        )
+
     def can_take(self, demand: Demand) -> bool:
         """Whether enough is free, whoever asks."""
         return (
@@ -101,8 +115,7 @@ class PoolNode:
         """Whether enough of them are joined by NVLink, where the demand wants that."""
         if not demand.nvlink or demand.devices < 2:
             return True
-        groups = Counter(self.candidate.devices[index].nvlink_group for index in self._fitting(demand))
-        return any(count >= demand.devices for group, count in groups.items() if group)
+        return are_joined(self.candidate.devices, self._fitting(demand), demand)
 
     def take(self, demand: Demand, device: int = -1) -> tuple[int, ...]:
         """Take what the demand needs and return which devices. The demand must suit. A caller that knows which device
@@ -172,7 +185,7 @@ class PoolNode:
             return (min(fitting, key=lambda index: (self.free[index], index)),)
         if len(fitting) == demand.devices or not self.is_divided:
             return tuple(fitting[: demand.devices])
-        return _from_groups(self.candidate.devices, fitting, demand.devices)
+        return from_groups(self.candidate.devices, fitting, demand.devices)
 
     def _fitting(self, demand: Demand) -> list[int]:
         """The indexes of devices that could be among those it gets."""
@@ -190,21 +203,6 @@ class PoolNode:
             and device.memory_mib >= demand.gpu_memory_mib
             and (not demand.device_models or device.device_model in demand.device_models)
         ]
-
-
-def _from_groups(devices: Sequence[CandidateDevice], fitting: Sequence[int], count: int) -> tuple[int, ...]:
-    """Devices of the smallest group that has enough; else of the largest groups, so that few are needed.
-
-    A device without a group is a group of its own.
-    """
-    groups: dict[int, list[int]] = {}
-    for index in fitting:
-        groups.setdefault(devices[index].nvlink_group or -1 - index, []).append(index)
-    enough = [group for group in groups.values() if len(group) >= count]
-    if enough:
-        return tuple(min(enough, key=lambda group: (len(group), group[0]))[:count])
-    by_size = sorted(groups.values(), key=lambda group: (-len(group), group[0]))
-    return tuple(sorted([index for group in by_size for index in group][:count]))
 
 
 @lru_cache(maxsize=10_000)

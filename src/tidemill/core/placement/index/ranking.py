@@ -19,7 +19,7 @@ from tidemill.core.placement.candidate import MedianPrices
 from tidemill.core.placement.demand import WHOLE_MILLI, Demand
 from tidemill.core.placement.index.lanes import WIDE, DeviceModelLanes, Lane, LaneBucket, LaneMembership, LaneRoom
 from tidemill.core.placement.index.node import PoolNode
-from tidemill.core.placement.objections import suits, suits_besides
+from tidemill.core.placement.index.suits import suits, suits_besides
 from tidemill.core.placement.policies import RankPolicy
 
 SCORE_LOW, SCORE_HIGH = -0.5, 1.5

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from tidemill.core.clock import Instant
 from tidemill.core.placement.candidate import Candidate, MedianPrices
 from tidemill.core.placement.demand import Demand
-from tidemill.core.placement.index.node import PoolNode
-from tidemill.core.placement.objections import suits
+from tidemill.core.placement.objections import objections
 from tidemill.sim.days.worlds.world import World, WorldFault
 
 Mask = NDArray[np.bool_]
@@ -142,7 +141,7 @@ def _able(candidates: Sequence[Candidate], demand: Demand) -> Mask:
     for number, candidate in enumerate(candidates):
         alike = (candidate.devices, candidate.cpu_milli, candidate.memory_mib, candidate.disk_mib, candidate.kinds)
         if alike not in by_machine:
-            by_machine[alike] = suits(PoolNode(0, candidate, 0), demand, _NOW)
+            by_machine[alike] = not any(objections(candidate, demand, _NOW))
         able[number] = by_machine[alike]
     return able
 
