@@ -31,7 +31,8 @@ from tidemill.core.placement.candidate import Candidate, CandidateDevice, Median
 from tidemill.core.placement.demand import Demand
 from tidemill.core.placement.index.candidate_pool import CandidatePool, Reservation
 from tidemill.core.placement.joint_placement import place_jointly
-from tidemill.core.placement.placer import Placer, QueuedTask
+from tidemill.core.placement.placer import Placer
+from tidemill.core.placement.plan import QueuedTask
 from tidemill.core.placement.policies.value import ValuePolicy
 from tidemill.core.placement.seller import Seller
 from tidemill.core.placement.task_demand import read_demand

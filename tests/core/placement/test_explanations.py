@@ -16,7 +16,8 @@ from tidemill.core.placement.considerations import (
     WaitReasons,
 )
 from tidemill.core.placement.explanations import FORGET_AFTER_US, SAMPLE_EVERY_US, SHARED_MAX, ExplanationMemory
-from tidemill.core.placement.placer import WEIGHED_MAX, Placer, QueuedTask
+from tidemill.core.placement.placer import WEIGHED_MAX, Placer
+from tidemill.core.placement.plan import QueuedTask
 from tidemill.core.placement.seller import Seller
 from tidemill.core.placement.sentences import NO_NODES, objection, why_lost, why_placed, why_waiting
 from tidemill.core.placement.task_demand import read_demand
@@ -58,7 +59,7 @@ def wants(count: int, job: int = 1, tries: int = 0) -> list[QueuedTask]:
 
 def explained(explaining: ExplanationMemory, asked: list[QueuedTask], now: Instant = NOW) -> list[int]:
     """How many tasks each explanation of a batch is of."""
-    decided = placer(50).decide(asked, now, explaining.choose(asked, now))
+    decided = placer(50).decide(asked, now, to_weigh=explaining.choose(asked, now))
     if decided.comparisons:
         explaining.placed(decided, {one.task.task_id for one in decided.placements}, now)
     kept, _ = explaining.take()
@@ -88,7 +89,7 @@ def test_no_batch_is_explained_without_bound() -> None:
 def test_weighing_changes_no_decision() -> None:
     asked = wants(300)
     everything = frozenset(one.task_id for one in asked)
-    plain, weighed = placer(50).decide(asked, NOW), placer(50).decide(asked, NOW, everything)
+    plain, weighed = placer(50).decide(asked, NOW), placer(50).decide(asked, NOW, to_weigh=everything)
     assert [one.seller.node_id for one in plain.placements] == [one.seller.node_id for one in weighed.placements]
 
 

@@ -17,8 +17,9 @@ from tidemill.core.jobs.kinds.needs import Needs, limits_of
 from tidemill.core.jobs.kinds.task_body import Input, Task, task_bytes
 from tidemill.core.jobs.sandboxes import MIB, RunLimits
 from tidemill.core.placement.candidate import Candidate
-from tidemill.core.placement.placer import HOLDERS_MAX, Placer, QueuedTask
-from tidemill.core.placement.prices import Prices
+from tidemill.core.placement.index.prices import Prices
+from tidemill.core.placement.placer import HOLDERS_MAX, Placer
+from tidemill.core.placement.plan import QueuedTask, inputs_of
 from tidemill.core.placement.seller import Seller
 from tidemill.core.placement.task_demand import read_demand
 from tidemill.core.settings import Settings
@@ -161,21 +162,22 @@ def test_a_node_that_has_the_inputs_is_preferred_until_it_is_said_that_it_has_no
     body = input_body(digest)
     placer = placer_of(*(seller(number, reputation=300) for number in range(1, 10)))
     asked_for = [want(1, body=body)]
-    assert placer.inputs_of(asked_for) == {digest}
-    placer.note_cached({digest: [UUID(int=7)]})
-    found = placer.decide(asked_for, NOW).placements
+    assert inputs_of(asked_for) == {digest}
+    found = placer.decide(asked_for, NOW, holders={digest: [UUID(int=7)]}).placements
     assert [one.seller.node_id.int for one in found] == [7]
     placer.take_back(found[0])
-    placer.note_cached({digest: [UUID(int=4), UUID(int=10_000)]})
-    assert [one.seller.node_id.int for one in placer.decide(asked_for, NOW).placements] == [4]
+    found = placer.decide(asked_for, NOW, holders={digest: [UUID(int=4), UUID(int=10_000)]}).placements
+    assert [one.seller.node_id.int for one in found] == [4]
 
 
 def test_an_input_that_everybody_has_slows_nothing() -> None:
     digest = Digest("ab" * 32)
     placer = placer_of(*(seller(number) for number in range(1, 5_001)))
-    placer.note_cached({digest: [UUID(int=number) for number in range(1, 5_001)]})
+    holders = {digest: [UUID(int=number) for number in range(1, 5_001)]}
     began = time.process_time()
-    found = placer.decide([want(number, body=input_body(digest)) for number in range(200)], NOW).placements
+    found = placer.decide(
+        [want(number, body=input_body(digest)) for number in range(200)], NOW, holders=holders
+    ).placements
     assert time.process_time() - began < 4
     assert all(one.seller.node_id.int <= HOLDERS_MAX for one in found)
 

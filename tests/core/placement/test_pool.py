@@ -184,7 +184,8 @@ def test_whole_devices_come_from_the_smallest_nvlink_group_that_has_enough() -> 
 def test_devices_that_are_not_joined_are_no_nvlink_group() -> None:
     pool = pool_of(node(1, devices=(CandidateDevice("A100", 81920),) * 4))
     assert pool.place(ask(devices=2, nvlink=True), NOW) is None
-    assert pool.why_nowhere(ask(devices=2, nvlink=True), NOW) == {PlacementObjection.NVLINK_MISSING: 1}
+    against = dict(pool.against(ask(devices=2, nvlink=True), NOW))
+    assert against == {uuid(1): (PlacementObjection.NVLINK_MISSING,)}
 
 
 def test_a_part_of_a_device_goes_to_the_fullest_that_will_do() -> None:

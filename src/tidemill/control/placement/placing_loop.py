@@ -7,7 +7,7 @@ the duty is still ours.
 """
 
 import asyncio
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from uuid import UUID
 
 import structlog
@@ -17,13 +17,15 @@ from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.control.placement.queue_front import DemandClass, QueueFront
+from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.events.log import RecordedEvent
 from tidemill.core.jobs.events import AttemptsPaid
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.operations.switches import Switch
 from tidemill.core.placement.explanations import ExplanationMemory
-from tidemill.core.placement.placer import PlacementDecisions, Placer, QueuedTask
+from tidemill.core.placement.placer import Placer
+from tidemill.core.placement.plan import PlacementPlan, QueuedTask, inputs_of
 from tidemill.core.placement.seller import SellerDefaults
 from tidemill.core.settings import Settings
 from tidemill.store.jobs import leases
@@ -134,27 +136,29 @@ class PlacingLoop(Loop):
         for _ in range(PAGES):
             page = self._front.page(BATCH, hopeless)
             queued = [task.queued_task for task in page]
-            await self._look_for_copies(queued)
-            decided = self._placer.decide(queued, now, self._explaining.choose(queued, now))
+            holders, to_weigh = await self._holders(queued), self._explaining.choose(queued, now)
+            plan = self._placer.decide(queued, now, holders=holders, to_weigh=to_weigh)
             seen += len(page)
-            applied += await self._apply(decided, {task.queued_task.task_id: task.row for task in page}, now)
-            self._explaining.waiting(decided, self._placer, now)
-            placed = {placement.task.task_id for placement in decided.placements}
+            applied += await self._apply(plan, {task.queued_task.task_id: task.row for task in page}, now)
+            self._explaining.waiting(plan, self._placer, now)
+            placed = {placement.task.task_id for placement in plan.placements}
             hopeless.update(task.demand_class for task in page if task.queued_task.task_id not in placed)
             if len(page) < BATCH or not self.in_charge:
                 break
         return Tick(seen=seen, applied=applied, more=applied >= BATCH)
 
-    async def _look_for_copies(self, queued: Sequence[QueuedTask]) -> None:
-        """Look up which nodes have the tasks' inputs in their caches: they are preferred."""
-        if inputs := self._placer.inputs_of(queued):
-            async with self.parts.loop_database.connection() as connection:
-                self._placer.note_cached(await node_cache.holders(connection, inputs))
+    async def _holders(self, queued: Sequence[QueuedTask]) -> Mapping[Digest, Collection[UUID]]:
+        """Which nodes have the tasks' inputs in their caches: they are preferred."""
+        inputs = inputs_of(queued)
+        if not inputs:
+            return {}
+        async with self.parts.loop_database.connection() as connection:
+            return await node_cache.holders(connection, inputs)
 
-    async def _apply(self, decided: PlacementDecisions, waiting: Mapping[UUID, QueueRow], now: Instant) -> int:
+    async def _apply(self, plan: PlacementPlan, waiting: Mapping[UUID, QueueRow], now: Instant) -> int:
         assert self._duty, "only the process in charge decides"
         decisions = []
-        for placement in decided.placements:
+        for placement in plan.placements:
             deadline_at = Instant(now + placement.demand.within_us(placement.quoted_ms, self._factor))
             decisions.append(
                 NewAttempt(waiting[placement.task.task_id], placement, self.parts.ids.new(now), deadline_at)
@@ -171,8 +175,8 @@ class PlacingLoop(Loop):
         self._note(decisions, {assignment.attempt_id for assignment in placed or ()})
         if placed:
             self.on_placed(placed, now)
-        if placed and decided.comparisons:
-            self._explaining.placed(decided, {assignment.task_id for assignment in placed}, now)
+        if placed and plan.comparisons:
+            self._explaining.placed(plan, {assignment.task_id for assignment in placed}, now)
         return len(placed or ())
 
     def _note(self, decisions: Sequence[NewAttempt], placed: Container[UUID]) -> None:

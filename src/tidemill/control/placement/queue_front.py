@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.placement.placer import QueuedTask
+from tidemill.core.placement.plan import QueuedTask
 from tidemill.core.placement.task_demand import read_demand
 from tidemill.store.database import Database
 from tidemill.store.jobs import tasks

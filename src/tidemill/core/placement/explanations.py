@@ -12,7 +12,8 @@ from uuid import UUID
 
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.placement.considerations import CandidateComparison, WaitReasons
-from tidemill.core.placement.placer import AlikeTasks, PlacementDecisions, Placer, QueuedTask, TaskPlacement
+from tidemill.core.placement.placer import Placer
+from tidemill.core.placement.plan import AlikeTasks, PlacementPlan, QueuedTask, TaskPlacement
 
 SAMPLE_EVERY_US = SECOND // 2
 SHARED_MAX = 100
@@ -81,27 +82,27 @@ class ExplanationMemory:
                 chosen.setdefault((some.job_id, some.excluded), some.task_id)
         return set(chosen.values())
 
-    def placed(self, decided: PlacementDecisions, applied: Set[UUID], now: Instant) -> None:
+    def placed(self, plan: PlacementPlan, applied: Set[UUID], now: Instant) -> None:
         """Keep the explanations of the tasks that were placed, with those that are alike."""
         self._sampled_at = now
         together: dict[tuple[UUID, frozenset[UUID]], list[TaskPlacement]] = defaultdict(list)
-        for placement in decided.placements:
+        for placement in plan.placements:
             if placement.task.task_id in applied:
                 together[placement.task.job_id, placement.task.excluded].append(placement)
         for (job_id, _), placements in together.items():
-            first = next((placement for placement in placements if placement.task.task_id in decided.comparisons), None)
+            first = next((placement for placement in placements if placement.task.task_id in plan.comparisons), None)
             if first:
                 self._remember(job_id)
-                weighing, kind = decided.comparisons[first.task.task_id], first.demand.demand.kind
+                weighing, kind = plan.comparisons[first.task.task_id], first.demand.demand.kind
                 shared = _shared(first, placements)
                 self._explained.extend(
                     PlacementExplanation(job_id, now, kind, task_ids, weighing) for task_ids in shared
                 )
 
-    def waiting(self, decided: PlacementDecisions, placer: Placer, now: Instant) -> None:
+    def waiting(self, plan: PlacementPlan, placer: Placer, now: Instant) -> None:
         """Find out why no node was found, for the shapes whose turn it is."""
         self._forget(now)
-        due = [alike for alike in decided.waiting if self._is_due(alike, now)]
+        due = [alike for alike in plan.waiting if self._is_due(alike, now)]
         for alike in sorted(due, key=lambda alike: self._looked_at(alike.key))[:SHAPES_MAX]:
             self._waits.extend(self._told(alike, placer.why_nowhere(alike.tasks[0], now), now))
 

@@ -1,15 +1,16 @@
 """Which node each waiting task gets: the candidates in memory, what is reserved of them, and why none was found.
 
-A placer is a cache: it is filled from the database, told of changes, and may be dropped at any moment. Its decisions
-are checked again when they are applied; those not applied are taken back. No task goes where it could cost more than
-was held for it, to its own customer, or to a node that failed it.
+`decide` takes tasks and returns a plan. What it plans is reserved, so that the next task sees it; each placement is
+then kept (`keep`), as an attempt that ends by `release`, or given back (`take_back`). No task goes where it could cost
+more than was held for it, to its own customer, or to a node that failed it.
+
+A placer is a cache: it is filled from the database, told of changes, and may be dropped at any moment.
 """
 
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice
-from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from tidemill.core.artefacts.artefact import Digest
@@ -17,9 +18,11 @@ from tidemill.core.clock import Instant
 from tidemill.core.placement.candidate import MedianPrices
 from tidemill.core.placement.considerations import CandidateComparison, WaitReasons, compare_candidates, count
 from tidemill.core.placement.demand import Demand
-from tidemill.core.placement.index.candidate_pool import NEWCOMERS_SHARE, CandidatePool, Reservation
+from tidemill.core.placement.index.candidate_pool import CandidatePool, Reservation
+from tidemill.core.placement.index.prices import CostLimits, Prices, cost_key
+from tidemill.core.placement.plan import AlikeTasks, PlacementPlan, QueuedTask, TaskPlacement
 from tidemill.core.placement.policies import Policy
-from tidemill.core.placement.prices import Prices
+from tidemill.core.placement.rule import NEWCOMERS_SHARE
 from tidemill.core.placement.seller import Seller, left_of
 from tidemill.core.placement.task_demand import HOUSE, TaskDemand, read_demand
 from tidemill.core.placement.turns import DevicesAtWork, in_turn
@@ -38,59 +41,10 @@ WEIGHED_MAX = 50
 HOLDERS_MAX = 200
 """Of one input; each is weighed for each task."""
 
-TOO_DEAR_MAX = 4_000_000
-"""How many nodes are remembered as too expensive for some shape of task, all shapes together."""
-
 GOLDEN = (5**0.5 - 1) / 2
 
-CostKey: TypeAlias = tuple[float, int, int, int]
 _NOBODY: frozenset[UUID] = frozenset()
-
-
-class QueuedTask(NamedTuple):
-    """A task that waits: who pays, its demand, the most that it may cost, since when, and which nodes it must avoid.
-
-    A task that this version cannot read has no demand, and finds no node.
-    """
-
-    task_id: UUID
-    job_id: UUID
-    account_id: UUID
-    demand: TaskDemand | None
-    cost_max_uc: int
-    since: Instant
-    excluded: frozenset[UUID] = _NOBODY
-    tries: int = 0
-    for_house: bool = False
-    """Whether only the house may carry it out: an audit, or a task whose right result nobody could tell."""
-
-
-class TaskPlacement(NamedTuple):
-    """The node for a task, and on which terms."""
-
-    task: QueuedTask
-    demand: TaskDemand
-    seller: Seller
-    hourly_uc: int
-    quoted_ms: int
-    reservation: Reservation
-
-
-@dataclass(frozen=True)
-class AlikeTasks:
-    """Tasks that found no node and have the same demand: one of each job. `key` is equal for equal demands."""
-
-    key: Hashable
-    tasks: Sequence[QueuedTask]
-
-
-@dataclass(frozen=True)
-class PlacementDecisions:
-    """The placements, the waiting tasks, and the comparisons of candidates that were asked for."""
-
-    placements: Sequence[TaskPlacement]
-    waiting: Sequence[AlikeTasks]
-    comparisons: Mapping[UUID, CandidateComparison]
+_NOTHING: Mapping[Digest, Iterable[UUID]] = {}
 
 
 class Placer:
@@ -99,18 +53,30 @@ class Placer:
     def __init__(
         self, policies: Mapping[str, Policy], plan: RewardPlan, policy: str, newcomers_share: float = NEWCOMERS_SHARE
     ) -> None:
-        self._policies, self._plan, self._policy, self._newcomers_share = policies, plan, policy, newcomers_share
+        self._policies, self._newcomers_share = policies, newcomers_share
+        self._policy = policy
+        """The name of the policy by which all tasks are placed."""
+        self._plan = plan
+        """What rewards and commissions come to, so what a task costs."""
         self._median_prices = MedianPrices({})
+        """As they were when the pool was filled."""
         self._pool = CandidatePool(policies, self._median_prices, newcomers_share)
-        self._drawn = 0.0
+        """The sellers, with what is left of them."""
         self._sellers: dict[UUID, Seller] = {}
+        """All nodes that may get work, as if they had none."""
         self._taken: dict[UUID, dict[UUID, tuple[Demand, tuple[int, ...]]]] = {}
+        """By node and attempt: what the attempt has of it. Devices that nobody named are not listed."""
         self._attempts: dict[UUID, tuple[UUID, Reservation | None]] = {}
+        """The node of each attempt, and its reservation if it was decided here."""
         self._at_work = DevicesAtWork()
-        self._too_dear: dict[CostKey, frozenset[UUID]] = {}
-        self._narrowed: dict[tuple[Demand, CostKey], Demand] = {}
+        """What each customer has, for whose turn it is."""
         self._prices: Prices | None = None
+        """None until they are needed, after a node has changed."""
+        self._limits = CostLimits()
+        self._drawn = 0.0
+        """The last draw for newcomers."""
         self._turns: Iterator[UUID] = iter(())
+        """The nodes that are still to be considered in comparisons, before the first comes again."""
 
     def __len__(self) -> int:
         return len(self._sellers)
@@ -173,23 +139,27 @@ class Placer:
         ):
             self._put(seller)
 
-    def inputs_of(self, tasks: Iterable[QueuedTask]) -> set[Digest]:
-        """The inputs of tasks, of which some node may have a copy."""
-        return {needed.digest for task in tasks if task.demand is not None for needed in task.demand.inputs}
+    def decide(
+        self,
+        tasks: Sequence[QueuedTask],
+        now: Instant,
+        *,
+        holders: Mapping[Digest, Iterable[UUID]] = _NOTHING,
+        to_weigh: Set[UUID] = _NOBODY,
+    ) -> PlacementPlan:
+        """Find nodes for tasks, in their turn. A task with the demand of one that found no node finds none either.
 
-    def note_cached(self, holders: Mapping[Digest, Iterable[UUID]]) -> None:
-        """Which nodes have which inputs already, for the next decision. Of many holders, some are enough."""
+        `holders` are nodes that have inputs already, of which some are enough; of the tasks `to_weigh` candidates are
+        compared.
+        """
         self._pool.note_cached({digest.text: islice(node_ids, HOLDERS_MAX) for digest, node_ids in holders.items()})
-
-    def decide(self, tasks: Sequence[QueuedTask], now: Instant, to_weigh: Set[UUID] = _NOBODY) -> PlacementDecisions:
-        """Find nodes for tasks, in their turn. A task with the demand of one that found no node finds none either."""
         placements: list[TaskPlacement] = []
         waiting: dict[Hashable, dict[UUID, QueuedTask]] = {}
         weighed: dict[UUID, CandidateComparison] = {}
-        self._narrowed.clear()
+        self._limits.begin()
         for task, task_demand, demand in self._in_turn(tasks, now):
             key = (demand.kind, demand.shape, demand.labels, demand.inputs, task.account_id, task.excluded)
-            same = (*key, _cost_key(task, task_demand))
+            same = (*key, cost_key(task_demand, task.cost_max_uc))
             if same in waiting:
                 waiting[same].setdefault(task.job_id, task)
                 continue
@@ -202,9 +172,8 @@ class Placer:
             placements.append(placement)
             if weighing and weighing.candidates[0].node_id == placement.seller.node_id:
                 weighed[task.task_id] = weighing
-        return PlacementDecisions(
-            placements, [AlikeTasks(key, list(alike.values())) for key, alike in waiting.items()], weighed
-        )
+        waits = [AlikeTasks(key, list(alike.values())) for key, alike in waiting.items()]
+        return PlacementPlan(placements, waits, weighed)
 
     def why_nowhere(self, task: QueuedTask, now: Instant) -> WaitReasons:
         """Count, for each objection, the considered nodes to which it applies."""
@@ -212,7 +181,7 @@ class Placer:
         assert task_demand is not None, "a task that was looked at could be read"
         demand, is_too_dear = (
             self._demand(task, task_demand),
-            self._too_dear.get(_cost_key(task, task_demand), _NOBODY).__contains__,
+            self._limits.too_dear(cost_key(task_demand, task.cost_max_uc)).__contains__,
         )
         return count(islice(self._pool.against(demand, now), LOOKED_MAX), demand, self._sellers, is_too_dear)
 
@@ -220,7 +189,7 @@ class Placer:
         self, task: QueuedTask, task_demand: TaskDemand, demand: Demand, now: Instant
     ) -> CandidateComparison | None:
         """Compare candidates, before one is taken."""
-        too_dear = self._too_dear.get(_cost_key(task, task_demand), _NOBODY)
+        too_dear = self._limits.too_dear(cost_key(task_demand, task.cost_max_uc))
         others = chain(islice(too_dear, DEAR_MAX), self._next_turns())
 
         def is_too_dear(node_id: UUID) -> bool:
@@ -264,35 +233,19 @@ class Placer:
     def _find(self, task: QueuedTask, task_demand: TaskDemand, demand: Demand, now: Instant) -> TaskPlacement | None:
         """The best node at which the task costs no more than it may. Once the best node is too expensive, exclude all
         that are at once: so no more than two nodes are tried, however many there are."""
-        key = _cost_key(task, task_demand)
+        key = cost_key(task_demand, task.cost_max_uc)
         draw = self._next_draw()
-        placed = self._pool.place(self._within(demand, key), now, draw)
+        placed = self._pool.place(self._limits.within(demand, key), now, draw)
         if placed is not None and self._cost_uc(placed, task_demand) > task.cost_max_uc:
             self._pool.release(placed)
-            self._remember_too_dear(key, self._priced().too_dear(task_demand, task.cost_max_uc))
-            placed = self._pool.place(self._within(demand, key), now, draw)
+            self._limits.note(key, self._priced().too_dear(task_demand, task.cost_max_uc), len(self._sellers))
+            placed = self._pool.place(self._limits.within(demand, key), now, draw)
         if placed is None:
             return None
         seller = self._sellers[placed.node_id]
         hourly_uc, quoted_ms, cost_uc = self._terms(seller, task_demand)
         assert cost_uc <= task.cost_max_uc, "nodes that are too expensive are excluded"
         return TaskPlacement(task, task_demand, seller, hourly_uc, quoted_ms, placed)
-
-    def _within(self, demand: Demand, key: CostKey) -> Demand:
-        """The demand without the nodes that are known to be too expensive for it."""
-        too_dear = self._too_dear.get(key)
-        if not too_dear:
-            return demand
-        narrowed = self._narrowed.get((demand, key))
-        if narrowed is None:
-            narrowed = replace(demand, excluded_nodes=too_dear | demand.excluded_nodes)
-            self._narrowed[demand, key] = narrowed
-        return narrowed
-
-    def _remember_too_dear(self, key: CostKey, too_dear: frozenset[UUID]) -> None:
-        if (len(self._too_dear) + 1) * max(1, len(self._sellers)) > TOO_DEAR_MAX:
-            self._too_dear.clear()
-        self._too_dear[key] = too_dear
 
     def _cost_uc(self, placed: Reservation, task_demand: TaskDemand) -> int:
         return self._terms(self._sellers[placed.node_id], task_demand)[2]
@@ -306,8 +259,7 @@ class Placer:
         return self._prices
 
     def _forget_prices(self) -> None:
-        self._too_dear.clear()
-        self._narrowed.clear()
+        self._limits.forget()
         self._prices = None
 
     def _next_draw(self) -> float:
@@ -339,7 +291,3 @@ class Placer:
 
 def _turn(demand: Demand) -> Hashable:
     return demand.customer_id, demand.priority, demand.submitted_at
-
-
-def _cost_key(task: QueuedTask, task_demand: TaskDemand) -> CostKey:
-    return task_demand.needs.operations, task_demand.needs.seconds, task_demand.needs.devices, task.cost_max_uc

@@ -13,7 +13,7 @@ from tidemill.core.artefacts.grants import Access, Grant
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.jobs.events import TasksPlaced
-from tidemill.core.placement.placer import TaskPlacement
+from tidemill.core.placement.plan import TaskPlacement
 from tidemill.store.artefacts import artefact_grants
 from tidemill.store.events import events
 from tidemill.store.jobs import tasks

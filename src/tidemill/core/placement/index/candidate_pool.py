@@ -22,14 +22,7 @@ from tidemill.core.placement.index.node import PoolNode
 from tidemill.core.placement.index.ranking import UNSURE, Ranking
 from tidemill.core.placement.objections import PlacementObjection, objections
 from tidemill.core.placement.policies import Floats, Policy, RankPolicy, Slots
-
-LOCALITY_WEIGHT = 0.1
-"""The bonus for holding all inputs in a rank policy, whose scores are between 0 and 1."""
-
-LOCALITY_MILLI = 20
-"""The same bonus in a fit policy, in thousandths of a device."""
-
-NEWCOMERS_SHARE = 0.05
+from tidemill.core.placement.rule import LOCALITY_MILLI, LOCALITY_WEIGHT, NEWCOMERS_SHARE
 
 GONE = -1
 """The version of a node that has left the pool."""
@@ -170,10 +163,6 @@ class CandidatePool:
         for change in self._changes:
             change(node)
         return True
-
-    def why_nowhere(self, demand: Demand, now: Instant) -> Counter[PlacementObjection]:
-        """How many nodes each objection applies to."""
-        return Counter(objection for node in self._by_id.values() for objection in objections(node.left, demand, now))
 
     def against(self, demand: Demand, now: Instant) -> Iterator[tuple[UUID, tuple[PlacementObjection, ...]]]:
         """Each node, and every objection to it."""

@@ -21,9 +21,7 @@ from tidemill.core.placement.index.lanes import WIDE, DeviceModelLanes, Lane, La
 from tidemill.core.placement.index.node import PoolNode
 from tidemill.core.placement.index.suits import suits, suits_besides
 from tidemill.core.placement.policies import RankPolicy
-
-SCORE_LOW, SCORE_HIGH = -0.5, 1.5
-"""Scores beyond these count as these."""
+from tidemill.core.placement.rule import SCORE_HIGH, SCORE_LOW
 
 STEPS_MAX = 16_000
 """So that every rank fits into the columns."""

@@ -5,10 +5,13 @@ estimate is too close to the limit, the node's exact terms decide, so that the a
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypeAlias
 from uuid import UUID
 
 import numpy as np
 
+from tidemill.core.placement.demand import Demand
 from tidemill.core.placement.policies import Floats
 from tidemill.core.placement.seller import Seller
 from tidemill.core.placement.supply import PLAUSIBLE_MS, SPREAD, START_MS
@@ -16,20 +19,78 @@ from tidemill.core.placement.task_demand import TaskDemand
 from tidemill.core.settlement.rewards import HOUR_MS, ONE_PPM, RewardPlan, cost_max_uc
 
 REMEMBERED_MAX = 100_000
+"""Terms of a node and a shape of task; then all are forgotten."""
+
+TOO_DEAR_MAX = 4_000_000
+"""How many nodes are remembered as too expensive for some shape of task, all shapes together."""
+
+CostKey: TypeAlias = tuple[float, int, int, int]
+"""What decides what a task costs at a node, and the most that it may cost."""
 
 CLOSE_SHARE, CLOSE_UC = 1e-9, 4
 """An estimate is right within this share, and amounts due are rounded up twice."""
+
+_NOBODY: frozenset[UUID] = frozenset()
+
+
+def cost_key(task_demand: TaskDemand, limit_uc: int) -> CostKey:
+    needs = task_demand.needs
+    return needs.operations, needs.seconds, needs.devices, limit_uc
+
+
+class CostLimits:
+    """Which nodes were found to be too expensive for which tasks. Everything is forgotten when a node has changed."""
+
+    def __init__(self) -> None:
+        self._too_dear: dict[CostKey, frozenset[UUID]] = {}
+        """The nodes at which tasks of a key would cost more than they may; none before they were looked for."""
+        self._narrowed: dict[tuple[Demand, CostKey], Demand] = {}
+        """Demands of this batch without those nodes."""
+
+    def begin(self) -> None:
+        """A batch begins: the demands of the last one do not come again."""
+        self._narrowed.clear()
+
+    def forget(self) -> None:
+        self._too_dear.clear()
+        self._narrowed.clear()
+
+    def too_dear(self, key: CostKey) -> frozenset[UUID]:
+        return self._too_dear.get(key, _NOBODY)
+
+    def note(self, key: CostKey, too_dear: frozenset[UUID], nodes: int) -> None:
+        """These of so many nodes are too expensive."""
+        if (len(self._too_dear) + 1) * max(1, nodes) > TOO_DEAR_MAX:
+            self._too_dear.clear()
+        self._too_dear[key] = too_dear
+
+    def within(self, demand: Demand, key: CostKey) -> Demand:
+        """The demand without the nodes that are known to be too expensive for it."""
+        too_dear = self._too_dear.get(key)
+        if not too_dear:
+            return demand
+        narrowed = self._narrowed.get((demand, key))
+        if narrowed is None:
+            narrowed = replace(demand, excluded_nodes=too_dear | demand.excluded_nodes)
+            self._narrowed[demand, key] = narrowed
+        return narrowed
 
 
 class Prices:
     """The current prices of nodes; made anew when a node has changed."""
 
     def __init__(self, sellers: Iterable[Seller], plan: RewardPlan) -> None:
-        self._sellers, self._plan = list(sellers), plan
+        self._plan = plan
+        self._sellers = list(sellers)
+        """Columns are indexed as this is."""
         self._hourly_uc = np.array([float(seller.candidate.price_uc) for seller in self._sellers])
+        """What an hour of one device costs."""
         self._device_speeds = np.array([seller.device_ops_per_s for seller in self._sellers])
+        """Operations a second of the slowest device."""
         self._cpu_speeds = np.array([seller.cpu_ops_per_s for seller in self._sellers])
+        """Operations a second of all processors."""
         self._terms: dict[tuple[UUID, bytes], tuple[int, int, int]] = {}
+        """By node and body of a task: the price an hour, the time quoted, and the most that it costs."""
 
     def terms(self, seller: Seller, task_demand: TaskDemand) -> tuple[int, int, int]:
         """The price an hour, the time quoted, and the most that the task costs at a node."""

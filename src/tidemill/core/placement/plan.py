@@ -1,0 +1,74 @@
+"""What the placer is asked and what it answers: tasks that wait, and a plan for them.
+
+All of it are values. A plan is checked again when it is applied.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from tidemill.core.artefacts.artefact import Digest
+from tidemill.core.clock import Instant
+from tidemill.core.placement.considerations import CandidateComparison
+from tidemill.core.placement.index.candidate_pool import Reservation
+from tidemill.core.placement.seller import Seller
+from tidemill.core.placement.task_demand import TaskDemand
+
+_NOBODY: frozenset[UUID] = frozenset()
+
+
+class QueuedTask(NamedTuple):
+    """A task that waits: who pays, its demand, the most that it may cost, since when, and which nodes it must avoid.
+
+    A task that this version cannot read has no demand, and finds no node.
+    """
+
+    task_id: UUID
+    job_id: UUID
+    account_id: UUID
+    demand: TaskDemand | None
+    cost_max_uc: int
+    since: Instant
+    excluded: frozenset[UUID] = _NOBODY
+    tries: int = 0
+    for_house: bool = False
+    """Whether only the house may carry it out: an audit, or a task whose right result nobody could tell."""
+
+
+class TaskPlacement(NamedTuple):
+    """The node for a task, and on which terms. `reservation` is what the index took for it."""
+
+    task: QueuedTask
+    demand: TaskDemand
+    seller: Seller
+    hourly_uc: int
+    quoted_ms: int
+    reservation: Reservation
+
+
+@dataclass(frozen=True)
+class AlikeTasks:
+    """Tasks that found no node and have the same demand: one of each job. `key` is equal for equal demands."""
+
+    key: Hashable
+    tasks: Sequence[QueuedTask]
+
+
+@dataclass(frozen=True)
+class PlacementPlan:
+    """What a batch of tasks gets. The placer has reserved it; the caller applies each placement or gives it back."""
+
+    placements: Sequence[TaskPlacement]
+    """In the order in which they were decided."""
+
+    waiting: Sequence[AlikeTasks]
+    """The tasks that found no node."""
+
+    comparisons: Mapping[UUID, CandidateComparison]
+    """Of the tasks for which a comparison was asked for and that got its best candidate."""
+
+
+def inputs_of(tasks: Iterable[QueuedTask]) -> set[Digest]:
+    """The inputs of tasks, of which some node may have a copy."""
+    return {needed.digest for task in tasks if task.demand is not None for needed in task.demand.inputs}
