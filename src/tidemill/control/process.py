@@ -9,11 +9,10 @@ import gc
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from random import SystemRandom
-from uuid import UUID
 
 import structlog
 from starlette.types import ASGIApp
@@ -23,20 +22,13 @@ from tidemill.control.app import create_app
 from tidemill.control.areas import AREAS
 from tidemill.control.assembly import make_control
 from tidemill.control.context import BackupTarget, Control
-from tidemill.control.events.feed import EventFeed
 from tidemill.control.loops.frame import LoopRunner
+from tidemill.control.loops.wake_ups import wake_ups
 from tidemill.control.metrics import Metrics
-from tidemill.control.nodes.node_instruction_loop import NodeInstructionLoop
 from tidemill.control.operations.first_steps import FirstStep, first_steps
-from tidemill.control.operations.housekeeping import (
-    AnnounceLoop,
-)
 from tidemill.control.operations.master_key import open_keyring
 from tidemill.control.parts import Parts
-from tidemill.control.placement.assignment_loop import AssignmentLoop
-from tidemill.control.placement.placing_loop import PlacingLoop
 from tidemill.core.clock import SECOND, ClockRules
-from tidemill.core.events.log import RecordedEvent
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.core.settings import Settings, pool_fingerprint
@@ -45,7 +37,6 @@ from tidemill.serving.tracing import traced
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import DatabaseClock
 from tidemill.store.database import Database, DatabaseLimits
-from tidemill.store.events import events
 from tidemill.store.ledger.poster import Poster
 from tidemill.store.migrate import migrate
 from tidemill.store.operations import processes
@@ -192,7 +183,7 @@ class ControlProcess:
     @asynccontextmanager
     async def _running_loops(self, control: Control) -> AsyncIterator[None]:
         control.runners = [LoopRunner(loop, SystemRandom()) for area in AREAS for loop in area.loops(control)]
-        async with _listening(control):
+        async with wake_ups(control):
             tasks = [asyncio.create_task(runner.run(), name=runner.loop.name) for runner in control.runners]
             links = asyncio.create_task(control.links.run(), name="links")
             for task in (*tasks, links):
@@ -211,47 +202,6 @@ class ControlProcess:
             log.error("loop died", loop=task.get_name(), exc_info=error)
             self._bug = error
             self.stop()
-
-
-@asynccontextmanager
-async def _listening(control: Control) -> AsyncIterator[None]:
-    """Local commits wake the announcer; announcements of any process wake the feed. Both also poll."""
-    by_name = {runner.loop.name: runner for runner in control.runners}
-    announcer, feed, node_instructions = (
-        by_name[AnnounceLoop.name],
-        by_name[EventFeed.name],
-        by_name[NodeInstructionLoop.name],
-    )
-    placing, assignment = by_name[PlacingLoop.name], by_name[AssignmentLoop.name]
-    assert isinstance(placing.loop, PlacingLoop)
-    assert isinstance(assignment.loop, AssignmentLoop)
-    placing.loop.on_placed = assignment.loop.placed
-
-    def appended(accounts: Sequence[UUID]) -> None:
-        assert isinstance(announcer.loop, AnnounceLoop)
-        control.callers.forget(accounts)
-        announcer.loop.appended()
-        announcer.wake()
-
-    def arrived(batch: Sequence[RecordedEvent]) -> None:
-        control.callers.forget(account for event in batch for account in event.accounts)
-        if any(event.subject.startswith(("node:", "account:")) for event in batch):
-            node_instructions.wake()
-        assert isinstance(placing.loop, PlacingLoop)
-        assert isinstance(assignment.loop, AssignmentLoop)
-        if placing.loop.heard(batch):
-            placing.wake()
-        if assignment.loop.heard(batch, placed_here=placing.loop.in_charge):
-            assignment.wake()
-
-    control.feed.on_events = arrived
-    control.loop_database.on_appended = control.route_database.on_appended = appended
-    listening = asyncio.create_task(events.listen(control.loop_database, feed.wake, control.settings.loops.poll_s))
-    try:
-        yield
-    finally:
-        listening.cancel()
-        await asyncio.gather(listening, return_exceptions=True)
 
 
 async def _await_or_cancel(tasks: "list[asyncio.Task[None]]", patience_s: float) -> None:

@@ -10,6 +10,7 @@ from tests.worlds.databases.dispatch_world import World, make_world
 from tidemill.control.placement import queue_front
 from tidemill.control.placement.queue_front import QueueFront
 from tidemill.store.database import Database
+from tidemill.store.jobs.leases import AttemptAssignment
 from tidemill.wire.messages import DeclinedMessage
 
 
@@ -95,9 +96,8 @@ async def test_a_placer_that_remembers_the_queue_does_not_ask_who_declined_until
 async def test_what_is_placed_is_told_with_the_numbers_that_others_find_it_by(world: World) -> None:
     for _ in range(2):
         await world.node()
-    loop = world.placing()
-    told = []
-    loop.on_placed = lambda offers, _: told.extend(offers)
+    told: list[AttemptAssignment] = []
+    loop = world.placing(on_placed=lambda offers, _: told.extend(offers))
     await world.job(6)
     await loop.tick(world.later(1))
     assert len(told) == 6

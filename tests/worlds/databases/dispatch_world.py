@@ -16,7 +16,7 @@ from tests.worlds.databases.node_rows import an_owner
 from tidemill.control.jobs.attempt_reports import AttemptReportIntake
 from tidemill.control.nodes.node_registry import LinkRefusals, NodeRegistry
 from tidemill.control.parts import Parts
-from tidemill.control.placement.placing_loop import PlacingLoop
+from tidemill.control.placement.placing_loop import PlacedListener, PlacingLoop
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.jobs import result_archives
@@ -133,8 +133,8 @@ class World:
         self.nodes[node.id] = node
         return node
 
-    def placing(self) -> PlacingLoop:
-        return PlacingLoop(self.parts)
+    def placing(self, on_placed: PlacedListener = lambda *_: None) -> PlacingLoop:
+        return PlacingLoop(self.parts, on_placed)
 
     async def place(self) -> list[AttemptAssignment]:
         """Place what waits, and answer what nodes are offered."""

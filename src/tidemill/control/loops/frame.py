@@ -8,6 +8,7 @@ clock is in doubt.
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from time import perf_counter
@@ -17,6 +18,7 @@ import structlog
 
 from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
+from tidemill.core.events.log import Event, RecordedEvent
 from tidemill.core.faults import Fault
 from tidemill.core.operations.switches import Switch, stopping_switch
 from tidemill.core.pace import Backoff, between_ticks
@@ -35,9 +37,10 @@ class Tick:
 
 
 class Loop(ABC):
-    """One kind of work. `obeys` names the switch that stops it."""
+    """One kind of work. `obeys` names the switch that stops it, `wakes_on` the events that make it tick at once."""
 
     name: ClassVar[str]
+    wakes_on: ClassVar[frozenset[type[Event]]] = frozenset()
     obeys: ClassVar[Switch | None] = None
     needs_trusted_clock: ClassVar[bool] = True
 
@@ -48,6 +51,10 @@ class Loop(ABC):
     @abstractmethod
     async def tick(self, now: Instant) -> Tick:
         """Load a batch, decide, apply. Raises a fault when the world fails; the frame tries again later."""
+
+    def heard(self, recorded: Sequence[RecordedEvent]) -> bool:
+        """Take note of new events that are in `wakes_on`. Answers whether to tick now. Most loops note nothing."""
+        return True
 
 
 class LoopRunner:
@@ -71,6 +78,11 @@ class LoopRunner:
     def wake(self) -> None:
         """Tick now rather than later."""
         self._woken.set()
+
+    def hear(self, recorded: Sequence[RecordedEvent]) -> None:
+        """Tell the loop of new events that are in its `wakes_on`."""
+        if self.loop.heard(recorded):
+            self.wake()
 
     def stop(self) -> None:
         """Finish the current tick and end."""

@@ -8,6 +8,8 @@ from uuid import UUID
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
+from tidemill.core.nodes.events import NodeRemoved, NodeRulesChanged, NodeSuspended
+from tidemill.core.nodes.health.events import NodeOnline
 from tidemill.core.nodes.reports import CHALLENGE, RULES
 from tidemill.link.held.server import Links
 from tidemill.store.nodes import challenges, node_instructions
@@ -16,9 +18,10 @@ from tidemill.wire.messages import Wish
 
 
 class NodeInstructionLoop(Loop):
-    """Looks every second, and at once when an event is about a node."""
+    """Looks every second, and at once when there is something to say to a node."""
 
     name = "node_instructions"
+    wakes_on = frozenset({NodeRulesChanged, NodeSuspended, NodeRemoved, NodeOnline})
 
     def __init__(self, parts: Parts, links: Links) -> None:
         super().__init__(parts, every_s=parts.settings.loops.poll_s)

@@ -10,9 +10,10 @@ from tidemill.control.placement.queue_loop import QueueLoop
 
 
 def _loops(control: Control) -> list[Loop]:
+    assignment = AssignmentLoop(control, control.links)
     return [
-        PlacingLoop(control),
-        AssignmentLoop(control, control.links),
+        PlacingLoop(control, on_placed=assignment.placed),
+        assignment,
         QueueLoop(control),
     ]
 

@@ -6,7 +6,7 @@ a second copy changes nothing there. Only this process knows for sure which link
 for lost.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.events.log import RecordedEvent
-from tidemill.core.jobs.events import TasksEnded, TasksPlaced
+from tidemill.core.jobs.events import JobEnded, TasksPlaced
 from tidemill.core.jobs.plans.work_plan import CallOff
 from tidemill.link.held.server import Links
 from tidemill.store.jobs import leases
@@ -24,15 +24,19 @@ from tidemill.wire.messages import FRAME_MAX, Assignment, Cancel, Instruction
 
 AT_ONCE = 5_000
 INSTRUCTIONS_MAX = 500
+PLACED_KEPT = 100
+"""How many batches that were placed here are remembered until their events are heard."""
+
 _INSTRUCTION_BYTES, _REASON_BYTES = 64, 2_000
 _KEPT_US = DAY
 _FORGET_US = 600 * SECOND
 
 
 class AssignmentLoop(Loop):
-    """Looks every second, and at once when an event is about a job."""
+    """Looks every second, and at once when another process has placed tasks or a job is over."""
 
     name = "assignment"
+    wakes_on = frozenset({TasksPlaced, JobEnded})
 
     def __init__(self, parts: Parts, links: Links) -> None:
         super().__init__(parts, every_s=parts.settings.loops.poll_s)
@@ -40,15 +44,16 @@ class AssignmentLoop(Loop):
         self._sent_generations: dict[UUID, int] = {}
         self._after = 0
         self._sent_here: set[int] = set()
+        self._placed_here_at: deque[Instant] = deque(maxlen=PLACED_KEPT)
         self._forgot_at = Instant(0)
 
-    def heard(self, batch: Sequence[RecordedEvent], *, placed_here: bool) -> bool:
-        """Whether events are about something to send. What this process places is sent at once."""
-        silent = {TasksEnded.kind, TasksPlaced.kind} if placed_here else {TasksEnded.kind}
-        return any(event.subject.startswith("job:") and event.kind not in silent for event in batch)
+    def heard(self, recorded: Sequence[RecordedEvent]) -> bool:
+        """Whether there may be something to send. What was placed here, known by its time, has been sent already."""
+        return any(event.kind != TasksPlaced.kind or event.at not in self._placed_here_at for event in recorded)
 
     def placed(self, assignments: Sequence[AttemptAssignment], now: Instant) -> None:
         """Send what was just placed here, by number. Other processes send to the nodes whose links they hold."""
+        self._placed_here_at.append(now)
         self._instruct(assignments, (), now)
         first, last = assignments[0].number, assignments[-1].number
         if first == self._after + 1 and last - first + 1 == len(assignments):

@@ -8,6 +8,7 @@ the duty is still ours.
 
 import asyncio
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from typing import TypeAlias
 from uuid import UUID
 
 import structlog
@@ -17,10 +18,20 @@ from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.control.placement.queue_front import DemandClass, QueueFront
+from tidemill.core.accounts.events import AccountBlocked
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.events.log import RecordedEvent
-from tidemill.core.jobs.events import AttemptsPaid
+from tidemill.core.jobs.events import JobConfirmed, TasksEnded
+from tidemill.core.nodes.challenge.events import NodeChallengeFailed, NodeChallengePassed
+from tidemill.core.nodes.events import NodeRemoved, NodeRulesChanged, NodeSuspended, NodeVersionRefused
+from tidemill.core.nodes.health.events import (
+    NodeAlertCleared,
+    NodeAlertRaised,
+    NodeHardwareChanged,
+    NodeOffline,
+    NodeOnline,
+)
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.operations.switches import Switch
 from tidemill.core.placement.explanations import ExplanationMemory
@@ -49,17 +60,38 @@ REST_MAX_US = SECOND // 10
 PAGES = 5
 """How many pages of the queue a tick reads behind tasks that find no room."""
 
+PlacedListener: TypeAlias = Callable[[Sequence[AttemptAssignment], Instant], None]
+"""Is given what was placed, ordered by number, and when."""
+
 _NODE = "node:"
+_NODE_CHANGES = frozenset(
+    {
+        NodeAlertCleared,
+        NodeAlertRaised,
+        NodeChallengeFailed,
+        NodeChallengePassed,
+        NodeHardwareChanged,
+        NodeOffline,
+        NodeOnline,
+        NodeRemoved,
+        NodeRulesChanged,
+        NodeSuspended,
+        NodeVersionRefused,
+    }
+)
+"""Events after which a node may sell its time or no longer may, or sells something else."""
 
 
 class PlacingLoop(Loop):
-    """Places waiting tasks, as long as this process has the duty."""
+    """Places waiting tasks, as long as this process has the duty. `on_placed` is called after each commit."""
 
     name = "placing"
     obeys = Switch.PLACEMENT
+    wakes_on = frozenset({JobConfirmed, TasksEnded, AccountBlocked, *_NODE_CHANGES})
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, on_placed: PlacedListener) -> None:
         super().__init__(parts, every_s=EVERY_S)
+        self._on_placed = on_placed
         self._policies = placement_policies(parts.settings)
         self._plan = work_terms(parts.settings).plan
         self._terms = selling_terms(parts.settings)
@@ -69,24 +101,19 @@ class PlacingLoop(Loop):
         self._placer = self._new_placer()
         self._explaining = ExplanationMemory()
         self._filled_at: Instant | None = None
+        self._is_small_pool = True
+        """In a small pool all nodes are loaded as fast as some, and prices are compared with the current median."""
         self._changed: set[UUID] = set()
         self._front = QueueFront(parts.loop_database)
-        self.on_placed: Callable[[Sequence[AttemptAssignment], Instant], None] = lambda *_: None
-        """Called with the placed attempts, after the commit."""
 
-    @property
-    def in_charge(self) -> bool:
-        """Whether this process places, as far as it knows."""
-        return self._duty is not None
-
-    def heard(self, batch: Sequence[RecordedEvent]) -> bool:
-        """Note the nodes that events are about. Answers whether there may be something to place."""
+    def heard(self, recorded: Sequence[RecordedEvent]) -> bool:
+        """Note the nodes that have changed."""
         self._changed.update(
-            UUID(event.subject.removeprefix(_NODE)) for event in batch if event.subject.startswith(_NODE)
+            UUID(event.subject.removeprefix(_NODE)) for event in recorded if event.subject.startswith(_NODE)
         )
-        if any(event.subject.startswith("account:") and event.kind != AttemptsPaid.kind for event in batch):
+        if any(event.kind == AccountBlocked.kind for event in recorded):
             self._filled_at = None  # no node of a blocked account gets work
-        return any(event.subject.startswith(("job:", _NODE)) for event in batch)
+        return True
 
     async def tick(self, now: Instant) -> Tick:
         if not await self._is_in_charge(now):
@@ -112,11 +139,11 @@ class PlacingLoop(Loop):
     async def _catch_up(self, now: Instant) -> None:
         """Bring the candidates up to date, and their free capacity."""
         changed, self._changed = sorted(self._changed), set()
-        if self._filled_at is None or not 0 <= now - self._filled_at <= REFILL_US:
-            self._placer.refill(
-                await sellers.every(self.parts.loop_database, self._terms, self._oldest, self._extend_duty, now)
-            )
-            self._filled_at = now
+        is_fresh = self._filled_at is not None and 0 <= now - self._filled_at <= REFILL_US
+        if not is_fresh or (changed and self._is_small_pool):
+            every = await sellers.every(self.parts.loop_database, self._terms, self._oldest, self._extend_duty, now)
+            self._placer.refill(every)
+            self._filled_at, self._is_small_pool = now, len(every) < sellers.PAGE
         elif changed:
             sellers_now = await sellers.some(self.parts.loop_database, changed, self._terms, self._oldest, now)
             for node_id, seller in sellers_now.items():
@@ -143,7 +170,7 @@ class PlacingLoop(Loop):
             self._explaining.waiting(plan, self._placer, now)
             placed = {placement.task.task_id for placement in plan.placements}
             hopeless.update(task.demand_class for task in page if task.queued_task.task_id not in placed)
-            if len(page) < BATCH or not self.in_charge:
+            if len(page) < BATCH or self._duty is None:
                 break
         return Tick(seen=seen, applied=applied, more=applied >= BATCH)
 
@@ -174,7 +201,7 @@ class PlacingLoop(Loop):
         self._front.forget(decision.row for decision in decisions)
         self._note(decisions, {assignment.attempt_id for assignment in placed or ()})
         if placed:
-            self.on_placed(placed, now)
+            self._on_placed(placed, now)
         if placed and plan.comparisons:
             self._explaining.placed(plan, {assignment.task_id for assignment in placed}, now)
         return len(placed or ())
