@@ -37,15 +37,15 @@ async def test_the_chosen_node_is_explained_by_what_was_true_before_it_was_taken
     job_id = await world.job(1)
     [offer] = await world.place()
     [kept] = await kept_of(world, dear.id)
-    first, second = kept.explained.weighing.candidates
+    first, second = kept.weighing.candidates
     assert (first.node_id, second.node_id) == (cheap.id, dear.id)
     assert offer.node_id == cheap.id
     assert first.terms["load"] == 0, "it was idle when it was chosen"
     assert first.score is not None
     assert second.score is not None
     assert first.score > second.score
-    assert (kept.explained.job_id, list(kept.explained.task_ids)) == (job_id, [offer.task_id])
-    assert kept.explained.weighing.nodes == 2
+    assert (kept.job_id, list(kept.task_ids)) == (job_id, [offer.task_id])
+    assert kept.weighing.nodes == 2
 
 
 async def test_what_is_placed_again_is_explained_with_the_node_that_must_not_have_it(world: World) -> None:
@@ -57,7 +57,7 @@ async def test_what_is_placed_again_is_explained_with_the_node_that_must_not_hav
     [again] = await world.place()
     async with world.parts.loop_database.connection() as connection:
         found = await explanations.of_job(connection, job_id, [world.now])
-    weighing = found[0, world.now].explained.weighing
+    weighing = found[0, world.now].weighing
     assert again.lease == 2
     assert [one.node_id for one in weighing.candidates] == [honest.id, liar.id]
     assert weighing.candidates[1].objections == ("excluded",)
@@ -73,8 +73,8 @@ async def test_a_node_that_is_gone_is_named_as_excluded_all_the_same(world: Worl
     await world.node()
     await world.place()
     newest = (await kept_of(world, gone.id))[0]
-    assert newest.explained.weighing.candidates[-1].objections == ("excluded",)
-    assert newest.explained.weighing.nodes == 1
+    assert newest.weighing.candidates[-1].objections == ("excluded",)
+    assert newest.weighing.nodes == 1
 
 
 async def test_too_dear_a_node_is_told_as_such(world: World) -> None:
@@ -82,7 +82,7 @@ async def test_too_dear_a_node_is_told_as_such(world: World) -> None:
     await world.job(1)
     await world.place()
     [kept] = await kept_of(world, dear.id)
-    assert [(one.node_id, one.objections) for one in kept.explained.weighing.candidates] == [
+    assert [(one.node_id, one.objections) for one in kept.weighing.candidates] == [
         (cheap.id, ()),
         (dear.id, ("too_dear",)),
     ]
@@ -93,7 +93,7 @@ async def test_alike_tasks_that_are_placed_together_share_one_explanation(world:
     await world.job(8)
     offers = await world.place()
     [kept] = await kept_of(world, node.id)
-    assert set(kept.explained.task_ids) == {one.task_id for one in offers}
+    assert set(kept.task_ids) == {one.task_id for one in offers}
     assert len(offers) == 8
 
 
@@ -107,7 +107,7 @@ async def test_a_thousand_attempts_are_explained_by_a_few_rows(world: World) -> 
     assert await world.value("SELECT count(*) FROM attempt") == 1_000
     kept = await kept_of(world, node.id)
     assert 1 < len(kept) <= 13 * 2 + 2, "the first, and two a second of thirteen seconds"
-    assert all(len(one.explained.task_ids) <= SHARED_MAX for one in kept)
+    assert all(len(one.task_ids) <= SHARED_MAX for one in kept)
     await explanations.forget(world.parts.loop_database, 5)
     assert [one.id for one in await kept_of(world, node.id)] == [one.id for one in kept[:5]], "the newest stay"
     assert await world.value("SELECT count(*) FROM waiting_for") == 0
@@ -133,8 +133,8 @@ async def test_a_job_that_waits_is_told_what_for_and_since_when(world: World) ->
     await world.place()
     [told] = await waiting(world, job_id)
     assert told.since == since
-    assert (told.nowhere.nodes, told.nowhere.looked, told.nowhere.soon) == (2, 2, 1)
-    assert told.nowhere.counts == {"processor_busy": 1, "too_dear": 1}
+    assert (told.nodes, told.looked, told.soon) == (2, 2, 1)
+    assert told.counts == {"processor_busy": 1, "too_dear": 1}
     assert {busy.id, small.id} == set(world.nodes)
 
 
@@ -142,15 +142,15 @@ async def test_a_pool_without_nodes_and_a_task_that_is_too_large_are_told_apart(
     job_id = await world.job(1)
     await world.place()
     [told] = await waiting(world, job_id)
-    assert (told.nowhere.nodes, told.nowhere.soon, told.nowhere.counts) == (0, 0, {})
+    assert (told.nodes, told.soon, told.counts) == (0, 0, {})
     await world.node()
     large = body_of(1).replace(b'"cpu_share":1.0', b'"cpu_share":64.0')
     assert large != body_of(1)
     too_large = await world.job(1, body=large)
     await world.place()
     [told] = await waiting(world, too_large)
-    assert told.nowhere.counts == {"processor_busy": 1}
-    assert told.nowhere.soon == 0, "it will never be free enough"
+    assert told.counts == {"processor_busy": 1}
+    assert told.soon == 0, "it will never be free enough"
 
 
 async def test_what_is_placed_in_the_end_is_no_longer_said_to_wait(world: World) -> None:
@@ -163,7 +163,7 @@ async def test_what_is_placed_in_the_end_is_no_longer_said_to_wait(world: World)
     assert await world.offers()
     assert await waiting(world, job_id) == []
     async with world.parts.loop_database.connection() as connection:
-        assert await explanations.queue(connection) == {}
+        assert await explanations.queue(connection) == []
     await explanations.forget(world.parts.loop_database, 100)
     assert await world.value("SELECT count(*) FROM waiting_for") == 0
 
@@ -190,7 +190,7 @@ async def test_the_queue_is_told_by_objection_for_all_customers_together(world: 
     await world.job(1)
     await world.place()
     async with world.parts.loop_database.connection() as connection:
-        assert await explanations.queue(connection) == {"processor_busy": (2, 1), "soon": (2, 1)}
+        assert await explanations.queue(connection) == [("processor_busy", 2, 1), ("soon", 2, 1)]
 
 
 async def test_what_was_not_applied_is_not_explained(world: World) -> None:

@@ -67,7 +67,7 @@ async def considered(
 
 
 def _candidates(kept: Iterable[StoredExplanation]) -> set[UUID]:
-    return {candidate.node_id for explanation in kept for candidate in explanation.explained.weighing.candidates}
+    return {node_id for explanation in kept for node_id in explanation.node_ids}
 
 
 def _whose(caller: Caller) -> UUID | None:

@@ -4,7 +4,7 @@ Operators see all nodes. A customer may know the nodes that had a task of the jo
 nodes they see the score and the objections, and neither id nor name.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
 
 from pydantic import BaseModel, Field
@@ -14,7 +14,7 @@ from tidemill.core.placement.considerations import ConsideredCandidate
 from tidemill.core.placement.objections import PlacementObjection
 from tidemill.core.placement.sentences import NO_NODES, NOT_KEPT, SOON, objection, why_lost, why_placed, why_waiting
 from tidemill.store.jobs.job_views import AttemptUse
-from tidemill.store.placement.explanations import NodeName, StoredExplanation, WaitExplanation
+from tidemill.store.placement.explanations import NodeName, QueueObjection, StoredExplanation, WaitExplanation
 
 ANOTHER = "another node"
 
@@ -98,18 +98,12 @@ class ConsiderationPage(BaseModel):
 
 
 def wait_view(wait: WaitExplanation) -> WaitView:
-    nowhere = wait.nowhere
-    counts = sorted(nowhere.counts.items(), key=lambda each: (-each[1], each[0]))
+    counts = sorted(wait.counts.items(), key=lambda each: (-each[1], each[0]))
     return WaitView.model_validate(
         {
-            "task": wait.task,
-            "since": wait.since,
-            "seen_at": wait.seen_at,
-            "nodes": nowhere.nodes,
-            "looked": nowhere.looked,
-            "soon": nowhere.soon,
+            **{name: getattr(wait, name) for name in ("task", "since", "seen_at", "nodes", "looked", "soon")},
             "objections": [CountedObjectionView(**_objection(code), nodes=nodes) for code, nodes in counts],
-            "sentence": why_waiting(nowhere),
+            "sentence": why_waiting(wait),
         }
     )
 
@@ -118,7 +112,7 @@ def placement_view(
     used: AttemptUse, kept: StoredExplanation | None, names: NodeNames, known_nodes: Collection[UUID] | None
 ) -> PlacementView:
     """`known_nodes` are the nodes that the reader may know; None is all of them."""
-    weighing = kept.explained.weighing if kept else None
+    weighing = kept.weighing if kept else None
     candidates = weighing.candidates if weighing else ()
     views = [
         _candidate(candidate, position == 0, names, _may_know(candidate, known_nodes))
@@ -141,16 +135,16 @@ def consideration_view(
     kept: StoredExplanation, node_id: UUID, names: NodeNames, owner_id: UUID | None
 ) -> ConsiderationView:
     """`owner_id` is the owner who reads it; None is an operator."""
-    explained, weighing = kept.explained, kept.explained.weighing
+    weighing = kept.weighing
     winner = weighing.candidates[0]
     own = next(candidate for candidate in weighing.candidates if candidate.node_id == node_id)
     named = names.get(winner.node_id)
     knows = owner_id is None or (named is not None and named.owner_id == owner_id)
     return ConsiderationView.model_validate(
         {
-            "at": explained.at,
-            "kind": explained.kind,
-            "tasks": len(explained.task_ids),
+            "at": kept.at,
+            "kind": kept.kind,
+            "tasks": len(kept.task_ids),
             "chosen": own is winner,
             "sentence": why_lost(weighing, node_id),
             "score": own.score,
@@ -159,16 +153,16 @@ def consideration_view(
             "winner": named.name if named and knows else ANOTHER,
             "winner_id": winner.node_id if knows else None,
             "winner_score": winner.score,
-            "job_id": explained.job_id if owner_id is None else None,
+            "job_id": kept.job_id if owner_id is None else None,
         }
     )
 
 
-def queue_objections(counts: Mapping[str, tuple[int, int]]) -> list[QueueObjectionView]:
+def queue_objections(objections: Iterable[QueueObjection]) -> list[QueueObjectionView]:
     sentences = {"soon": SOON, "no_nodes": NO_NODES}
     return [
         QueueObjectionView(code=code, sentence=sentences.get(code) or objection(code), jobs=jobs, nodes=nodes)
-        for code, (jobs, nodes) in counts.items()
+        for code, jobs, nodes in objections
     ]
 
 

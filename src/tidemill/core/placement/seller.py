@@ -41,6 +41,7 @@ class SellerDefaults:
 class OwnerRecord:
     """When an owner's first node joined, and how many of their results were verified."""
 
+    owner_id: UUID
     since: Instant
     verified: int = 0
 
@@ -97,7 +98,7 @@ def seller_of(
         region=view.rules.region or "",
         labels=frozenset({*(label for label in view.rules.labels if label != HOUSE), *_own_labels(node, carries)}),
         kinds=frozenset(carries.get("kinds", ())),
-        newcomer=not node.house and _is_new(record or OwnerRecord(node.joined_at), terms, now),
+        newcomer=not node.house and _is_new(record or OwnerRecord(node.account_id, node.joined_at), terms, now),
         available_until=windows.closes_at(view.rules.windows, now, node.utc_offset_s) if view.rules.windows else None,
     )
     slowest = min((float(device.measured_ops_per_s or 0) for device in gpus), default=0.0)

@@ -5,10 +5,9 @@ Only the newest explanations are kept. An explanation is found by its task and t
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 from uuid import UUID
-
-import asyncpg
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
@@ -17,43 +16,74 @@ from tidemill.core.placement.explanations import PlacementExplanation, QueueExpl
 from tidemill.store.database import Database
 from tidemill.store.query import Connection, Query
 
-_KEEP = Query("placement/explanation/keep")
-_WAIT = Query("placement/explanation/wait")
-_OF_JOB = Query("placement/explanation/of_job")
-_OF_NODE = Query("placement/explanation/of_node")
-_WAITING = Query("placement/explanation/waiting")
-_QUEUE = Query("placement/explanation/queue")
-_NAMES = Query("placement/explanation/names")
-_FORGET = Query("placement/explanation/forget")
-_FORGET_WAITS = Query("placement/explanation/forget_waits")
-
 DIGITS = 6
 
 
 @dataclass(frozen=True)
 class StoredExplanation:
-    """A stored explanation."""
+    """A stored explanation. `weighed` says of each node in `node_ids` what speaks for or against it."""
 
     id: UUID
-    explained: PlacementExplanation
+    job_id: UUID
+    at: Instant
+    kind: str
+    policy: str
+    lower_wins: bool
+    nodes: int
+    task_ids: list[UUID]
+    node_ids: list[UUID]
+    weighed: list[dict[str, Any]]
+
+    @cached_property
+    def weighing(self) -> CandidateComparison:
+        candidates = tuple(
+            ConsideredCandidate(node_id, tuple(weighed.get("objections", ())), weighed.get("terms", {}))
+            for node_id, weighed in zip(self.node_ids, self.weighed, strict=True)
+        )
+        return CandidateComparison(candidates, self.nodes, self.policy, self.lower_wins)
 
 
 @dataclass(frozen=True)
-class WaitExplanation:
-    """A waiting task, for all of its job with the same demand: since when and why it waits, as last seen."""
+class _NumberedExplanation(StoredExplanation):
+    """An explanation with the numbers of its tasks."""
+
+    numbers: list[int]
+
+
+@dataclass(frozen=True)
+class WaitExplanation(WaitReasons):
+    """Why a task waits, for all of its job with the same demand; since when, and when this was last seen."""
 
     task: int
     since: Instant
     seen_at: Instant
-    nowhere: WaitReasons
 
 
-@dataclass(frozen=True)
-class NodeName:
+class QueueObjection(NamedTuple):
+    """How many jobs have tasks that wait because of an objection, and at how many nodes at most."""
+
+    code: str
+    jobs: int
+    nodes: int
+
+
+class NodeName(NamedTuple):
     """The name and owner of a node."""
 
+    id: UUID
     name: str
     owner_id: UUID
+
+
+_KEEP = Query("placement/explanation/keep")
+_WAIT = Query("placement/explanation/wait")
+_OF_JOB = Query("placement/explanation/of_job", _NumberedExplanation)
+_OF_NODE = Query("placement/explanation/of_node", StoredExplanation)
+_WAITING = Query("placement/explanation/waiting", WaitExplanation)
+_QUEUE = Query("placement/explanation/queue", QueueObjection)
+_NAMES = Query("placement/explanation/names", NodeName)
+_FORGET = Query("placement/explanation/forget", UUID)
+_FORGET_WAITS = Query("placement/explanation/forget_waits", UUID)
 
 
 async def keep(
@@ -79,38 +109,27 @@ async def of_job(
     connection: Connection, job_id: UUID, ats: Iterable[Instant]
 ) -> Mapping[tuple[int, Instant], StoredExplanation]:
     """The stored explanations of attempts placed at these moments, by the task's number and the moment."""
-    rows = await _OF_JOB.rows(connection, job_id=job_id, ats=sorted(set(ats)))
-    return {(number, row["at"]): _stored(row) for row in rows for number in row["numbers"]}
+    found = await _OF_JOB.rows(connection, job_id=job_id, ats=sorted(set(ats)))
+    return {(number, explanation.at): explanation for explanation in found for number in explanation.numbers}
 
 
 async def of_node(connection: Connection, node_id: UUID, after: UUID | None, limit: int) -> Sequence[StoredExplanation]:
     """The last explanations that consider a node, newest first."""
-    rows = await _OF_NODE.rows(connection, node_id=node_id, after=after, limit=limit)
-    return [_stored(row) for row in rows]
+    return await _OF_NODE.rows(connection, node_id=node_id, after=after, limit=limit)
 
 
 async def waiting(connection: Connection, job_id: UUID, limit: int) -> Sequence[WaitExplanation]:
     """What tasks of a job wait for; one task stands for all with the same demand."""
-    rows = await _WAITING.rows(connection, job_id=job_id, limit=limit)
-    return [
-        WaitExplanation(
-            row["task"], row["since"], row["at"], WaitReasons(row["counts"], row["nodes"], row["looked"], row["soon"])
-        )
-        for row in rows
-    ]
+    return await _WAITING.rows(connection, job_id=job_id, limit=limit)
 
 
-async def queue(connection: Connection) -> Mapping[str, tuple[int, int]]:
-    """For each objection, how many jobs have tasks that wait because of it, and at how many nodes at most.
-
-    `soon` means nodes that are only busy, `no_nodes` means jobs without any node.
-    """
-    return {row["code"]: (row["jobs"], row["nodes"]) for row in await _QUEUE.rows(connection) if row["jobs"]}
+async def queue(connection: Connection) -> Sequence[QueueObjection]:
+    """What the queue waits for. `soon` means nodes that are only busy, `no_nodes` means jobs without any node."""
+    return await _QUEUE.rows(connection)
 
 
 async def names(connection: Connection, node_ids: Iterable[UUID]) -> Mapping[UUID, NodeName]:
-    rows = await _NAMES.rows(connection, ids=sorted(set(node_ids)))
-    return {row["id"]: NodeName(row["name"], row["account_id"]) for row in rows}
+    return {node.id: node for node in await _NAMES.rows(connection, ids=sorted(set(node_ids)))}
 
 
 async def forget(database: Database, most: int) -> int:
@@ -154,14 +173,3 @@ def _wait_row(explanation: QueueExplanation) -> dict[str, Any]:
         "soon": nowhere.soon,
         "counts": dict(nowhere.counts),
     }
-
-
-def _stored(row: asyncpg.Record) -> StoredExplanation:
-    candidates = tuple(
-        ConsideredCandidate(node_id, tuple(weighed.get("objections", ())), weighed.get("terms", {}))
-        for node_id, weighed in zip(row["node_ids"], row["weighed"], strict=True)
-    )
-    weighing = CandidateComparison(candidates, row["nodes"], row["policy"], row["lower_wins"])
-    return StoredExplanation(
-        row["id"], PlacementExplanation(row["job_id"], row["at"], row["kind"], row["task_ids"], weighing)
-    )

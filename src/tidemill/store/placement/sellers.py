@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import SECOND, Instant
@@ -10,9 +11,6 @@ from tidemill.core.placement.seller import OwnerRecord, Seller, SellerDefaults, 
 from tidemill.store.database import Database
 from tidemill.store.nodes import node_views, nodes
 from tidemill.store.query import Connection, Query
-
-_OWNER_RECORDS = Query("placement/node/owner_records")
-_TRIED = Query("placement/task/tried")
 
 PAGE = 200
 AGAIN_US = 30 * SECOND
@@ -25,6 +23,16 @@ class Exclusions:
 
     node_ids: frozenset[UUID] = frozenset()
     for_house: bool = False
+
+
+class _TriedTask(NamedTuple):
+    task_id: UUID
+    node_ids: list[UUID]
+    for_house: bool
+
+
+_OWNER_RECORDS = Query("placement/node/owner_records", OwnerRecord)
+_TRIED = Query("placement/task/tried", _TriedTask)
 
 
 async def every(
@@ -59,14 +67,14 @@ async def some(
 
 async def exclusions_of(connection: Connection, task_ids: Sequence[UUID], now: Instant) -> Mapping[UUID, Exclusions]:
     """The nodes that earlier attempts exclude for each of these tasks."""
-    rows = await _TRIED.rows(connection, task_ids=list(task_ids), since=Instant(now - AGAIN_US))
-    return {row["task_id"]: Exclusions(frozenset(row["node_ids"] or ()), row["for_house"]) for row in rows}
+    tried = await _TRIED.rows(connection, task_ids=list(task_ids), since=Instant(now - AGAIN_US))
+    return {task.task_id: Exclusions(frozenset(task.node_ids), task.for_house) for task in tried}
 
 
 async def owner_records(connection: Connection, of: Iterable[Node]) -> Mapping[UUID, OwnerRecord]:
     """What is known of the owners of these nodes."""
-    rows = await _OWNER_RECORDS.rows(connection, owner_ids=list({node.account_id for node in of}))
-    return {row["account_id"]: OwnerRecord(row["since"], row["verified"]) for row in rows}
+    records = await _OWNER_RECORDS.rows(connection, owner_ids=list({node.account_id for node in of}))
+    return {record.owner_id: record for record in records}
 
 
 async def _sellers(

@@ -10,7 +10,7 @@ from tidemill.store.database import Database
 from tidemill.store.placement import sellers
 from tidemill.store.query import Connection, Query
 
-_BUSY = Query("placement/supply/busy")
+_BUSY = Query("placement/supply/busy", UUID)
 
 
 async def read(database: Database, terms: SellerDefaults, agent_oldest: str, now: Instant) -> Supply:
@@ -21,7 +21,7 @@ async def read(database: Database, terms: SellerDefaults, agent_oldest: str, now
 
 async def busy(connection: Connection) -> set[UUID]:
     """The nodes that have an attempt."""
-    return {row["node_id"] for row in await _BUSY.rows(connection)}
+    return set(await _BUSY.rows(connection))
 
 
 async def _others_first() -> None:

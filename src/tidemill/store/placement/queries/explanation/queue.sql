@@ -10,7 +10,7 @@ SELECT c.code, count(DISTINCT k.job_id) AS jobs, max(c.nodes::integer) AS nodes
 FROM known AS k CROSS JOIN LATERAL jsonb_each_text(k.counts) AS c (code, nodes)
 GROUP BY c.code
 UNION ALL
-SELECT 'soon', count(DISTINCT job_id), coalesce(max(soon), 0) FROM known WHERE soon > 0
+SELECT 'soon', count(DISTINCT job_id), max(soon) FROM known WHERE soon > 0 HAVING count(*) > 0
 UNION ALL
-SELECT 'no_nodes', count(DISTINCT job_id), 0 FROM known WHERE looked = 0
+SELECT 'no_nodes', count(DISTINCT job_id), 0 FROM known WHERE looked = 0 HAVING count(*) > 0
 ORDER BY jobs DESC, code

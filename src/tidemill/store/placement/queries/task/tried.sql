@@ -2,10 +2,10 @@
 -- were lost. House nodes may be asked again for an audit, whatever happened before. If nobody could tell whether a
 -- result is right, only house nodes are asked.
 SELECT a.task_id,
-       array_agg(a.node_id) FILTER (
+       coalesce(array_agg(a.node_id) FILTER (
            WHERE (a.state IN ('judged', 'expired') AND u.task_id IS NULL)
               OR (a.state IN ('declined', 'lost') AND a.ended_at > :since)
-       ) AS node_ids,
+       ), '{}') AS node_ids,
        bool_or(a.verdict IS NOT DISTINCT FROM 'review') AS for_house
 FROM attempt AS a LEFT JOIN audit AS u ON u.task_id = a.task_id
 WHERE a.task_id = ANY (:task_ids::uuid[])
