@@ -245,4 +245,4 @@ async def test_jobs_are_listed_newest_first_and_counted_in_the_queue(shop: Shop)
         queue = await job_views.queue_state(connection)
     assert [job.id for job in found] == [quoted, waiting]
     assert [job.id for job in behind] == [job.id for job in only] == [waiting]
-    assert (found[1].waiting, queue.waiting, queue.jobs) == (3, {0: 0, 1: 3, 2: 0}, 1)
+    assert (found[1].waiting, queue.waiting, queue.jobs) == (3, {"high": 0, "normal": 3, "low": 0}, 1)

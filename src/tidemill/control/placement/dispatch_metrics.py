@@ -12,8 +12,6 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.core.jobs.attempt import AttemptState
 from tidemill.store.jobs.job_views import QueueState
 
-_PRIORITIES = ("high", "normal", "low")
-
 
 class DispatchMetrics:
     """The process that writes an attempt's end counts it; one that a late result overtakes is not counted."""
@@ -40,7 +38,7 @@ class DispatchMetrics:
             self._ended.labels(state.value, verdict).inc(count)
 
     def queue(self, queue: QueueState, now: Instant) -> None:
-        for rank, priority in enumerate(_PRIORITIES):
-            self._waiting.labels(priority).set(queue.waiting[rank])
+        for priority, tasks in queue.waiting.items():
+            self._waiting.labels(priority).set(tasks)
         self._oldest.set(0 if queue.oldest_at is None else max(0, now - queue.oldest_at) / SECOND)
         self._at_nodes.set(queue.placed)

@@ -78,9 +78,10 @@ async def queue(control: ControlPart) -> QueueView:
     async with control.route_database.connection() as connection:
         state = await job_views.queue_state(connection)
         objections = queue_objections(await explanations.queue(connection))
-    waiting = dict(zip(("high", "normal", "low"), (state.waiting[rank] for rank in range(3)), strict=True))
     oldest_at = None if state.oldest_at is None else as_datetime(state.oldest_at)
-    return QueueView(waiting=waiting, placed=state.placed, jobs=state.jobs, oldest_at=oldest_at, waits_for=objections)
+    return QueueView(
+        waiting=state.waiting, placed=state.placed, jobs=state.jobs, oldest_at=oldest_at, waits_for=objections
+    )
 
 
 def _price(model: str, asked_uc: Sequence[int]) -> PriceView:

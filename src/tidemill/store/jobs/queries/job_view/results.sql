@@ -2,7 +2,7 @@
 -- uploaded, if the customer still keeps it.
 SELECT t.id AS task_id, t.number AS task, t.ended, a.id AS attempt_id, a.lease::integer AS lease,
        coalesce(a.reason, '') AS reason, nullif(a.verdict, '') AS verdict,
-       CASE WHEN t.ended = 'completed' THEN b.body END AS body, a.place::integer AS place,
+       CASE WHEN t.ended = 'completed' THEN b.body END AS batch, a.place::integer AS place,
        CASE WHEN t.ended = 'completed' THEN (SELECT f.id FROM artefact AS f WHERE f.attempt_id = a.id LIMIT 1) END
            AS artefact_id
 FROM (

@@ -3,7 +3,7 @@
 SELECT a.attempt_id, t.number AS task, a.node_id, coalesce(n.name, '') AS node_name,
        coalesce((SELECT coalesce(d.model, d.name) FROM device AS d WHERE d.node_id = a.node_id ORDER BY d.index LIMIT 1), '')
            AS device,
-       a.state, a.verdict, a.reason, a.audit, a.hourly_uc, a.paid_uc, a.offered_at, a.ended_at
+       a.state, a.verdict, a.reason AS end_reason, a.audit, a.hourly_uc, a.paid_uc, a.offered_at, a.ended_at
 FROM (
     SELECT l.attempt_id, l.task_id, l.node_id, l.state, NULL::text AS verdict, '' AS reason, l.hourly_uc, 0::bigint AS paid_uc,
            l.offered_at, NULL::timestamptz AS ended_at,
