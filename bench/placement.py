@@ -26,7 +26,7 @@ from tidemill.core.clock import Instant
 from tidemill.core.jobs.kinds import matmul
 from tidemill.core.jobs.kinds.matmul import Element, Matmul
 from tidemill.core.jobs.kinds.needs import limits_of
-from tidemill.core.jobs.kinds.task_body import Task, task_bytes
+from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.placement.candidate import Candidate, CandidateDevice, MedianPrices
 from tidemill.core.placement.demand import Demand
 from tidemill.core.placement.index.candidate_pool import CandidatePool, Reservation
@@ -35,7 +35,7 @@ from tidemill.core.placement.placer import Placer
 from tidemill.core.placement.plan import QueuedTask
 from tidemill.core.placement.policies.value import ValuePolicy
 from tidemill.core.placement.seller import Seller
-from tidemill.core.placement.task_demand import read_demand
+from tidemill.core.placement.task_demand import TaskDemand, demand_of
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.core.settlement.rewards import RewardPlan
 
@@ -202,8 +202,10 @@ def _want(dice: Random, number: int) -> QueuedTask:
     job, side = dice.randrange(50), dice.choice((256, 512, 1024))
     parameters = {"m": side, "n": side, "k": side, "element": "int8", "seed": number}
     needs = matmul.needs(Matmul(side, side, side, Element.INT8, 0))
-    body = task_bytes(Task(KIND, parameters, limits_of(needs, 60.0, ContainersSettings())))
-    return QueuedTask(UUID(int=number), UUID(int=job), UUID(int=OWNERS + job), read_demand(body), 10**9, Instant(job))
+    demand = demand_of(Task(KIND, parameters, limits_of(needs, 60.0, ContainersSettings())))
+    assert isinstance(demand, TaskDemand)
+    ids = (UUID(int=number), UUID(int=job), UUID(int=OWNERS + job))
+    return QueuedTask(1, *ids, 0, 0, Instant(job), b"", 10**9, demand.id, demand)
 
 
 if __name__ == "__main__":

@@ -36,8 +36,9 @@ _STATEMENTS = (
         SELECT {_BATCH}, (SELECT id FROM node LIMIT 1), decode(repeat(md5(n::text), 800), 'hex'), ''::bytea, {_THEN}
         FROM generate_series(0, $1::bigint - 1, {BATCH_RECEIPTS}) AS n
         WHERE $2::uuid IS NOT NULL AND $3::bytea IS NOT NULL""",
-    f"""INSERT INTO task (id, job_id, number, body, expected, cost_max_uc, ended, attempt_id, ended_at)
-        SELECT {_TASK}, {_JOB}, n % {JOB_TASKS}, $3, sha256(n::text::bytea), 1, 'completed', {_ATTEMPT}, {_THEN}
+    f"""INSERT INTO task (id, job_id, number, body, demand_id, expected, cost_max_uc, ended, attempt_id, ended_at)
+        SELECT {_TASK}, {_JOB}, n % {JOB_TASKS}, $3, md5($3)::uuid, sha256(n::text::bytea), 1, 'completed', {_ATTEMPT},
+               {_THEN}
         FROM generate_series(0, $1::bigint - 1) AS n WHERE $2::uuid IS NOT NULL""",
     f"""INSERT INTO attempt (id, task_id, job_id, node_id, owner_id, lease, state, verdict, reason, paid_uc, batch_id,
                              place, offered_at, ended_at)

@@ -29,7 +29,7 @@ import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import psutil
@@ -49,6 +49,7 @@ from tidemill.core.jobs.receipts import AttemptOutcome, Receipt, batch_bytes, si
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
 from tidemill.core.nodes.machine.abilities import NodeAbilities, abilities_bytes
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine, facts_of
+from tidemill.core.placement.task_demand import TaskDemand, demand_of
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, DatabaseLimits, connect
@@ -94,13 +95,14 @@ print(json.dumps(sorted(best)[1]))
 # What the tasks are
 
 
-def _first_body() -> bytes:
+def _first_task() -> Task:
     work = Matmul(SIDE, SIDE, SIDE, Element.INT8, 0)
     parameters = {"m": SIDE, "n": SIDE, "k": SIDE, "element": "int8", "seed": 0}
-    return task_bytes(Task("matmul", parameters, limits_of(matmul.needs(work), 60.0, ContainersSettings())))
+    return Task("matmul", parameters, limits_of(matmul.needs(work), 60.0, ContainersSettings()))
 
 
-BEFORE_SEED, AFTER_SEED = _first_body().split(b'"seed":0')
+BEFORE_SEED, AFTER_SEED = task_bytes(_first_task()).split(b'"seed":0')
+DEMAND = cast(TaskDemand, demand_of(_first_task()))
 
 
 def body_of(seed: int) -> bytes:
@@ -261,7 +263,7 @@ class Customer:
 
     def _task(self, now: Instant) -> NewTask:
         self.seed += 1
-        return NewTask(self.ids.new(now), body_of(self.seed), COST_MAX_UC, result_sha256(self.seed))
+        return NewTask(self.ids.new(now), body_of(self.seed), DEMAND, COST_MAX_UC, result_sha256(self.seed))
 
     async def keep_ordering(self, enough: asyncio.Event) -> None:
         while not enough.is_set():

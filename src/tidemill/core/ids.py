@@ -3,6 +3,7 @@
 Ids made by one `Ids` only grow, even when the clock goes back. The caller brings time and randomness.
 """
 
+import hashlib
 from collections.abc import Callable
 from uuid import UUID, SafeUUID
 
@@ -34,6 +35,13 @@ def uuid_of(number: int) -> UUID:
     _set(identifier, "int", number)
     _set(identifier, "is_safe", _UNKNOWN)
     return identifier
+
+
+def id_of(text: str) -> UUID:
+    """UUIDv8 (RFC 9562): the first bits of the hash of a text, for what is found by what it is."""
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
+    number = number & ~(0xF << 76) | 8 << 76
+    return uuid_of(number & ~(0x3 << 62) | _VARIANT)
 
 
 def first_id_at(at: Instant) -> UUID:

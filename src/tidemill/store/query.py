@@ -4,7 +4,8 @@ A query is read and compiled once, at import. It knows nothing of transactions: 
 on. What is specific to PostgreSQL stays here:
 
 - A row becomes the declared type: a named tuple or dataclass whose fields are the columns in their order, or one plain
-  value. `tests/store/test_queries.py` compares every declaration with what PostgreSQL answers.
+  value. Fields of a named tuple that are looked up afterwards come last, and have defaults.
+  `tests/store/test_queries.py` compares every declaration with what PostgreSQL answers.
 - A parameter that the text casts by `::text::uuid[]` is a long column: it is sent as an array literal, because the
   driver's own arrays take eight times as long. The caller passes a sequence.
 - `by_key` says that the query looks few rows of large tables up by their keys, whatever the planner believes.
@@ -169,7 +170,8 @@ def row_maker(row_type: type[Row]) -> Callable[[Any], Row]:
         return lambda record: cast(Row, word(record[0]))
     enums = [(position, enum) for position, hint in enumerate(hints) if (enum := _enum_of(hint))]
     if not enums:
-        return getattr(row_type, "_make", None) or (lambda record: row_type(*record))
+        is_whole = not getattr(row_type, "_field_defaults", True)  # what is looked up afterwards is no column
+        return getattr(row_type, "_make") if is_whole else lambda record: row_type(*record)  # noqa: B009
 
     def make(record: asyncpg.Record) -> Row:
         values = list(record)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.worlds.databases.dispatch_world import World, make_world
 from tidemill.control.placement import queue_front
-from tidemill.control.placement.queue_front import QueueFront
+from tidemill.control.placement.queue_front import DemandMemory, QueueFront
 from tidemill.store.database import Database
 from tidemill.store.jobs.leases import AttemptAssignment
 from tidemill.wire.messages import DeclinedMessage
@@ -23,7 +23,7 @@ async def world(database: Database, tmp_path: Path) -> AsyncIterator[World]:
 
 async def looked_at(world: World, front: QueueFront) -> list[UUID]:
     await front.look(world.now)
-    return [one.row.task_id for one in front.page(10_000, ())]
+    return [one.queued_task.task_id for one in front.page(10_000, ())]
 
 
 async def queued(world: World) -> list[UUID]:
@@ -33,7 +33,7 @@ async def queued(world: World) -> list[UUID]:
 
 
 async def test_what_waits_is_seen_in_the_order_of_the_queue_and_what_left_it_is_not(world: World) -> None:
-    front = QueueFront(world.parts.loop_database)
+    front = QueueFront(world.parts.loop_database, DemandMemory())
     await world.job(5)
     assert await looked_at(world, front) == await queued(world)
     await world.job(3)
@@ -48,17 +48,17 @@ async def test_what_waits_is_seen_in_the_order_of_the_queue_and_what_left_it_is_
 
 
 async def test_what_was_decided_is_forgotten_until_it_waits_again(world: World) -> None:
-    front = QueueFront(world.parts.loop_database)
+    front = QueueFront(world.parts.loop_database, DemandMemory())
     await world.job(3)
     await front.look(world.now)
     first, *_ = front.page(10, ())
-    front.forget([first.row])
+    front.forget([first.queued_task])
     assert len(front) == 2
     assert len(await looked_at(world, front)) == 3
 
 
 async def test_of_a_sort_that_finds_no_room_one_task_of_each_job_is_seen(world: World) -> None:
-    front = QueueFront(world.parts.loop_database)
+    front = QueueFront(world.parts.loop_database, DemandMemory())
     jobs = [await world.job(4), await world.job(4)]
     await world.job(2, cost_max_uc=1_000_001)
     await front.look(world.now)
@@ -66,14 +66,14 @@ async def test_of_a_sort_that_finds_no_room_one_task_of_each_job_is_seen(world: 
     hopeless = {one.demand_class for one in first}
     rest = front.page(10_000, hopeless)
     assert len(hopeless) == 1
-    assert [one.row.job_id for one in rest if one.demand_class in hopeless] == [jobs[1]]
+    assert [one.queued_task.job_id for one in rest if one.demand_class in hopeless] == [jobs[1]]
     assert len([one for one in rest if one.demand_class not in hopeless]) == 2
 
 
 async def test_memory_is_bounded_however_large_tasks_are(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_front, "AT_ONCE", 2)
     monkeypatch.setattr(queue_front, "BODIES_MAX_BYTES", 100)
-    front = QueueFront(world.parts.loop_database)
+    front = QueueFront(world.parts.loop_database, DemandMemory())
     await world.job(9)
     seen = await looked_at(world, front)
     assert seen == (await queued(world))[:2]

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
-from tests.worlds.databases.dispatch_world import body_of
+from tests.worlds.databases.dispatch_world import body_of, demand_of_body, queued
 from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.placement.candidate import Candidate
@@ -20,7 +20,6 @@ from tidemill.core.placement.placer import WEIGHED_MAX, Placer
 from tidemill.core.placement.plan import QueuedTask
 from tidemill.core.placement.seller import Seller
 from tidemill.core.placement.sentences import NO_NODES, objection, why_lost, why_placed, why_waiting
-from tidemill.core.placement.task_demand import read_demand
 from tidemill.core.settings import Settings
 from tidemill.core.settlement.rewards import RewardPlan
 
@@ -44,15 +43,7 @@ def placer(nodes: int) -> Placer:
 
 def wants(count: int, job: int = 1, tries: int = 0) -> list[QueuedTask]:
     return [
-        QueuedTask(
-            UUID(int=job * 10_000 + n),
-            UUID(int=job),
-            UUID(int=999_999),
-            read_demand(body_of(1)),
-            10**12,
-            NOW,
-            tries=tries,
-        )
+        queued(job * 10_000 + n, job, 999_999, demand_of_body(body_of(1)), 10**12)._replace(since=NOW, tries=tries)
         for n in range(count)
     ]
 

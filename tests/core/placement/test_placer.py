@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.worlds.databases.dispatch_world import body_of
+from tests.worlds.databases.dispatch_world import body_of, demand_of_body, queued
 from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import SECOND, Instant
@@ -21,7 +21,6 @@ from tidemill.core.placement.index.prices import Prices
 from tidemill.core.placement.placer import HOLDERS_MAX, Placer
 from tidemill.core.placement.plan import QueuedTask, inputs_of
 from tidemill.core.placement.seller import Seller
-from tidemill.core.placement.task_demand import read_demand
 from tidemill.core.settings import Settings
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.core.settlement.rewards import RewardPlan, cost_max_uc
@@ -45,12 +44,11 @@ def placer_of(*sellers: Seller, newcomers_share: float = 0.0) -> Placer:
 
 
 def want(number: int, customer: int = 10**6, body: bytes = body_of(1), cost_max_uc: int = PLENTY_UC) -> QueuedTask:
-    return QueuedTask(UUID(int=number), UUID(int=1), UUID(int=customer), read_demand(body), cost_max_uc, NOW)
+    return queued(number, 1, customer, demand_of_body(body), cost_max_uc)._replace(since=NOW)
 
 
 def cost_uc(one: Seller, body: bytes) -> int:
-    known = read_demand(body)
-    assert known
+    known = demand_of_body(body)
     return cost_max_uc(RewardPlan(), one.hourly_uc(known), one.quoted_ms(known))
 
 
@@ -69,8 +67,7 @@ def test_who_is_too_dear_is_found_exactly_for_all_nodes_at_once(
     offers: list[tuple[int, float]], side: int, of: int, off_uc: int
 ) -> None:
     sellers = [seller(number, price, speed) for number, (price, speed) in enumerate(offers, start=1)]
-    known = read_demand(body_of(1, side))
-    assert known
+    known = demand_of_body(body_of(1, side))
     limit_uc = cost_uc(sellers[of % len(sellers)], body_of(1, side)) + off_uc
     dear = {one.node_id for one in sellers if cost_uc(one, body_of(1, side)) > limit_uc}
     assert Prices(sellers, RewardPlan()).too_dear(known, limit_uc) == dear
@@ -143,7 +140,7 @@ def test_what_another_process_placed_counts_for_its_customer() -> None:
     placer = placer_of(seller(1))
     busy, idle = 2_000_001, 2_000_002
     for number in range(5):
-        placer.reserve(UUID(int=900 + number), UUID(int=1), body_of(1), UUID(int=busy))
+        placer.reserve(UUID(int=900 + number), UUID(int=1), demand_of_body(body_of(1)), UUID(int=busy))
     decided = placer.decide([want(1, customer=busy), want(2, customer=idle)], NOW)
     assert [one.task.account_id.int for one in decided.placements] == [idle, busy]
 

@@ -69,7 +69,7 @@ class Shop:
         async with world.parts.loop_database.transaction() as transaction:
             await jobs.make(transaction, Draft(job_id, world.customer, order.kind, body), now)
             await jobs.set_quote(transaction, job_id, quote_json(made), made.expires_at)
-        new = [NewTask(world.parts.ids.new(now), one.body, one.cost_max_uc, one.expected) for one in found]
+        new = [NewTask(world.parts.ids.new(now), one.body, one.demand, one.cost_max_uc, one.expected) for one in found]
         return job_id, made, new
 
     async def confirmed(self, body: dict[str, Any] = ASKED) -> tuple[UUID, Quote]:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from tests.worlds.databases.dispatch_world import body_of, demand_of_body
 from tests.worlds.databases.node_rows import an_owner, nodes_of, now_of
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.ids import Ids
@@ -76,7 +77,7 @@ class Pool:
 
     def plan(self, count: int) -> JobPlan:
         later = Instant(self.now + 3_600 * SECOND)
-        new = [NewTask(IDS.new(self.now), b"{}", COST_UC) for _ in range(count)]
+        new = [NewTask(IDS.new(self.now), b"{}", demand_of_body(body_of(1)), COST_UC) for _ in range(count)]
         return JobPlan(new, COST_UC * count, rank=1, deadline_at=later, hold_until=later)
 
     async def place(self, limit: int = 100) -> list[NewLease]:

@@ -199,10 +199,10 @@ async def test_what_was_not_applied_is_not_explained(world: World) -> None:
     placing = world.placing()
     apply = placing._apply
 
-    async def too_late(decided, waiting, now):  # type: ignore[no-untyped-def]
+    async def too_late(plan, now):  # type: ignore[no-untyped-def]
         async with world.parts.loop_database.transaction() as transaction:
             await transaction.execute("DELETE FROM task_queue")
-        return await apply(decided, waiting, now)
+        return await apply(plan, now)
 
     placing._apply = too_late  # type: ignore[method-assign]
     await placing.tick(world.later(1))

@@ -39,7 +39,7 @@ async def have_verified(world: World, results: int) -> None:
     """As if so many results of every owner had been verified."""
     async with world.parts.loop_database.transaction() as transaction:
         await transaction.execute(
-            "INSERT INTO owner_record (owner_id, verified) SELECT DISTINCT account_id, $1::bigint FROM node "
+            "INSERT INTO owner_record SELECT DISTINCT account_id, $1::bigint, 0, 0, 0, 0 FROM node "
             "ON CONFLICT (owner_id) DO UPDATE SET verified = excluded.verified",
             results,
         )

@@ -23,7 +23,7 @@ from tidemill.core.jobs import result_archives
 from tidemill.core.jobs.kinds import matmul
 from tidemill.core.jobs.kinds.matmul import Element, Matmul
 from tidemill.core.jobs.kinds.needs import limits_of
-from tidemill.core.jobs.kinds.task_body import Task, task_bytes
+from tidemill.core.jobs.kinds.task_body import Task, read_task, task_bytes
 from tidemill.core.jobs.plans.job_changes import JobPlan, NewTask
 from tidemill.core.jobs.receipts import AttemptOutcome as Done
 from tidemill.core.jobs.receipts import Receipt, batch_bytes, sign_batch
@@ -31,6 +31,8 @@ from tidemill.core.jobs.results import ReaderKey
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
 from tidemill.core.matrices.npy import MatrixLayout, header_of
 from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
+from tidemill.core.placement.plan import QueuedTask
+from tidemill.core.placement.task_demand import TaskDemand, demand_of
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.core.signatures import Identity
 from tidemill.link.held.registry import LinkGeneration, ReportsAnswer, ReportsArrival
@@ -88,7 +90,11 @@ class World:
         later = Instant(now + 3_600 * SECOND)
         new = [
             NewTask(
-                self.parts.ids.new(now), body or body_of(seed), cost_max_uc, result_sha256(seed) if expected else None
+                self.parts.ids.new(now),
+                body or body_of(seed),
+                demand_of_body(body or body_of(seed)),
+                cost_max_uc,
+                result_sha256(seed) if expected else None,
             )
             for seed in range(count)
         ]
@@ -212,6 +218,22 @@ async def make_world(database: Database, home: Path) -> World:
         deposit = Transfer(parts.ids.new(now), bank.id, account.id, 10_000 * COST_MAX_UC, "credit", "deposit", "test")
         await ledger.post(transaction, [deposit], parts.ids, now)
     return world
+
+
+@cache
+def demand_of_body(body: bytes) -> TaskDemand:
+    """What a task demands, from what its node is told."""
+    task = read_task(body)
+    assert isinstance(task, Task)
+    demand = demand_of(task)
+    assert isinstance(demand, TaskDemand)
+    return demand
+
+
+def queued(number: int, job: int, customer: int, demand: TaskDemand, cost_max_uc: int) -> QueuedTask:
+    """A task that waits for the first time, since the beginning."""
+    ids = (UUID(int=number), UUID(int=job), UUID(int=customer))
+    return QueuedTask(1, *ids, 0, 0, Instant(0), b"", cost_max_uc, demand.id, demand)
 
 
 def body_of(seed: int, side: int = SIDE) -> bytes:

@@ -169,7 +169,7 @@ def _new_tasks(control: Control, order: Order, parts: Sequence[OrderPart], quote
     if len(parts) != len(quote.costs_max_uc):
         raise RouteRefused(JobRefusal.QUOTE_EXPIRED)  # the pool divides work in another way by now
     plans = _tasks(control, order, parts, quote)
-    return [NewTask(control.ids.new(now), plan.body, plan.cost_max_uc, plan.expected) for plan in plans]
+    return [NewTask(control.ids.new(now), plan.body, plan.demand, plan.cost_max_uc, plan.expected) for plan in plans]
 
 
 def _tasks(control: Control, order: Order, parts: Sequence[OrderPart], quote: Quote) -> Sequence[TaskPlan]:

@@ -17,7 +17,7 @@ from tidemill.control.jobs.attempt_reports import work_terms
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.control.placement.placement_policies import placement_policies
-from tidemill.control.placement.queue_front import DemandClass, QueueFront
+from tidemill.control.placement.queue_front import DemandClass, DemandMemory, QueueFront
 from tidemill.core.accounts.events import AccountBlocked
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import SECOND, Instant
@@ -36,17 +36,15 @@ from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.operations.switches import Switch
 from tidemill.core.placement.explanations import ExplanationMemory
 from tidemill.core.placement.placer import Placer
-from tidemill.core.placement.plan import PlacementPlan, QueuedTask, inputs_of
+from tidemill.core.placement.plan import PlacementPlan, PlannedAttempt, QueuedTask, inputs_of
 from tidemill.core.placement.seller import SellerDefaults
 from tidemill.core.settings import Settings
 from tidemill.store.jobs import leases
 from tidemill.store.jobs.leases import AttemptAssignment
-from tidemill.store.jobs.tasks import QueueRow
 from tidemill.store.nodes import node_cache
 from tidemill.store.operations import duties
 from tidemill.store.operations.duties import DutyLease
 from tidemill.store.placement import explanations, placements, sellers
-from tidemill.store.placement.placements import NewAttempt
 
 log = structlog.get_logger()
 
@@ -104,7 +102,8 @@ class PlacingLoop(Loop):
         self._is_small_pool = True
         """In a small pool all nodes are loaded as fast as some, and prices are compared with the current median."""
         self._changed: set[UUID] = set()
-        self._front = QueueFront(parts.loop_database)
+        self._demands = DemandMemory()
+        self._front = QueueFront(parts.loop_database, self._demands)
 
     def heard(self, recorded: Sequence[RecordedEvent]) -> bool:
         """Note the nodes that have changed."""
@@ -153,8 +152,12 @@ class PlacingLoop(Loop):
             known = {attempt_id.bytes: attempt_id for attempt_id in self._placer.attempts}
             self._placer.release(known[key] for key in known.keys() - at_work)
             if strange := at_work - known.keys():
-                for reserved in await leases.reserved(transaction, list(strange)):
-                    self._placer.reserve(*reserved)
+                reserved = await leases.reserved(transaction, list(strange))
+                demands = await self._demands.find(transaction, {attempt.demand_id for attempt in reserved})
+                for attempt in reserved:
+                    self._placer.reserve(
+                        attempt.attempt_id, attempt.node_id, demands.get(attempt.demand_id), attempt.account_id
+                    )
 
     async def _place(self, now: Instant) -> Tick:
         await self._front.look(now)
@@ -166,7 +169,7 @@ class PlacingLoop(Loop):
             holders, to_weigh = await self._holders(queued), self._explaining.choose(queued, now)
             plan = self._placer.decide(queued, now, holders=holders, to_weigh=to_weigh)
             seen += len(page)
-            applied += await self._apply(plan, {task.queued_task.task_id: task.row for task in page}, now)
+            applied += await self._apply(plan, now)
             self._explaining.waiting(plan, self._placer, now)
             placed = {placement.task.task_id for placement in plan.placements}
             hopeless.update(task.demand_class for task in page if task.queued_task.task_id not in placed)
@@ -182,14 +185,16 @@ class PlacingLoop(Loop):
         async with self.parts.loop_database.connection() as connection:
             return await node_cache.holders(connection, inputs)
 
-    async def _apply(self, plan: PlacementPlan, waiting: Mapping[UUID, QueueRow], now: Instant) -> int:
+    async def _apply(self, plan: PlacementPlan, now: Instant) -> int:
         assert self._duty, "only the process in charge decides"
-        decisions = []
-        for placement in plan.placements:
-            deadline_at = Instant(now + placement.demand.within_us(placement.quoted_ms, self._factor))
-            decisions.append(
-                NewAttempt(waiting[placement.task.task_id], placement, self.parts.ids.new(now), deadline_at)
+        decisions = [
+            PlannedAttempt(
+                placement,
+                self.parts.ids.new(now),
+                Instant(now + placement.demand.within_us(placement.quoted_ms, self._factor)),
             )
+            for placement in plan.placements
+        ]
         if not decisions:
             return 0
         async with self.parts.loop_database.transaction() as transaction:
@@ -198,7 +203,7 @@ class PlacingLoop(Loop):
             )
         if placed is None:
             self._duty = None
-        self._front.forget(decision.row for decision in decisions)
+        self._front.forget(placement.task for placement in plan.placements)
         self._note(decisions, {assignment.attempt_id for assignment in placed or ()})
         if placed:
             self._on_placed(placed, now)
@@ -206,7 +211,7 @@ class PlacingLoop(Loop):
             self._explaining.placed(plan, {assignment.task_id for assignment in placed}, now)
         return len(placed or ())
 
-    def _note(self, decisions: Sequence[NewAttempt], placed: Container[UUID]) -> None:
+    def _note(self, decisions: Sequence[PlannedAttempt], placed: Container[UUID]) -> None:
         for decision in decisions:
             if decision.attempt_id in placed:
                 self._placer.keep(decision.attempt_id, decision.placement)

@@ -12,10 +12,9 @@ from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.placement.plan import QueuedTask
-from tidemill.core.placement.task_demand import read_demand
+from tidemill.core.placement.task_demand import TaskDemand
 from tidemill.store.database import Database
 from tidemill.store.jobs import tasks
-from tidemill.store.jobs.tasks import QueueRow
 from tidemill.store.placement import sellers
 from tidemill.store.placement.sellers import Exclusions
 from tidemill.store.query import Connection
@@ -26,6 +25,7 @@ FRONT_MAX = 10_000
 AT_ONCE = 2_000
 BODIES_MAX_BYTES = 64 * 1024 * 1024
 NUMBERS_MAX = 100_000
+_NOWHERE_TRIED = Exclusions()
 
 DemandClass: TypeAlias = int
 """Tasks of one class find room together, or none of them does."""
@@ -34,17 +34,31 @@ DemandClass: TypeAlias = int
 class FrontTask(NamedTuple):
     """A task in the front of the queue. Tasks of one demand class and one job have the same number in `alike`."""
 
-    row: QueueRow
     queued_task: QueuedTask
     demand_class: DemandClass
     alike: int
 
 
+class DemandMemory:
+    """What tasks demand, as far as this process has read it. A demand never changes."""
+
+    def __init__(self) -> None:
+        self._known: dict[UUID, TaskDemand | None] = {}
+
+    async def find(self, connection: Connection, demand_ids: Iterable[UUID]) -> Mapping[UUID, TaskDemand | None]:
+        """What has these ids, and perhaps more."""
+        if unknown := set(demand_ids) - self._known.keys():
+            if len(self._known) >= NUMBERS_MAX:
+                self._known = {}
+            self._known |= await tasks.demands(connection, unknown)
+        return self._known
+
+
 class QueueFront:
     """The front of the queue, the most urgent first."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, demands: DemandMemory) -> None:
+        self._database, self._demands = database, demands
         self._tasks: dict[bytes, FrontTask] = {}
         self._demand_classes: dict[Hashable, DemandClass] = {}
         self._alike: dict[Hashable, int] = {}
@@ -59,7 +73,7 @@ class QueueFront:
         async with self._database.transaction() as transaction:
             keys = await tasks.front(transaction, FRONT_MAX)
             known = self._tasks
-            new = [key for key in keys if key not in known or known[key].row.tries]
+            new = [key for key in keys if key not in known or known[key].queued_task.tries]
             new_tasks = await self._read_new(transaction, new, now) if new else {}
         self._tasks = {key: task for key in keys if (task := new_tasks.get(key) or known.get(key))}
         self._shown.clear()
@@ -68,22 +82,23 @@ class QueueFront:
         """The first tasks. Of classes that find no room, only one of each job, to explain why it waits."""
         return list(islice(self._next(hopeless), most))
 
-    def forget(self, gone: Iterable[QueueRow]) -> None:
+    def forget(self, gone: Iterable[QueuedTask]) -> None:
         """Remove tasks that have left the queue."""
-        for row in gone:
-            self._tasks.pop(row.key, None)
+        for task in gone:
+            self._tasks.pop(task.key, None)
 
     async def _read_new(self, transaction: Connection, keys: Iterable[bytes], now: Instant) -> dict[bytes, FrontTask]:
         """Read new tasks, the most urgent first, as many as memory allows."""
         new_tasks: dict[bytes, FrontTask] = {}
-        left_bytes = BODIES_MAX_BYTES - sum(len(task.row.body) for task in self._tasks.values())
+        left_bytes = BODIES_MAX_BYTES - sum(len(task.queued_task.body) for task in self._tasks.values())
         pages = iter(keys)
         while left_bytes > 0 and (page := list(islice(pages, AT_ONCE))):
-            rows = await tasks.waiting(transaction, page)
-            again = [row.task_id for row in rows if row.tries]
+            waiting = await tasks.waiting(transaction, page)
+            demands = await self._demands.find(transaction, {task.demand_id for task in waiting})
+            again = [task.task_id for task in waiting if task.tries]
             tried = await sellers.exclusions_of(transaction, again, now) if again else {}
-            new_tasks.update((task.row.key, task) for task in self._in_front(rows, tried))
-            left_bytes -= sum(len(row.body) for row in rows)
+            new_tasks.update((task.key, self._in_front(_looked_up(task, demands, tried))) for task in waiting)
+            left_bytes -= sum(len(task.body) for task in waiting)
         return new_tasks
 
     def _next(self, hopeless: Container[DemandClass]) -> Iterator[FrontTask]:
@@ -93,18 +108,10 @@ class QueueFront:
                 shown.add(task.alike)
                 yield task
 
-    def _in_front(self, rows: Iterable[QueueRow], tried: Mapping[UUID, Exclusions]) -> Iterator[FrontTask]:
-        for row in rows:
-            queued_task = _queued_task(row, tried)
-            demand_class = self._demand_class(queued_task)
-            yield FrontTask(row, queued_task, demand_class, self._number(self._alike, (demand_class, row.job_id)))
-
-    def _demand_class(self, queued_task: QueuedTask) -> DemandClass:
-        like = None if queued_task.demand is None else queued_task.demand.like
-        return self._number(
-            self._demand_classes,
-            (like, queued_task.account_id, queued_task.cost_max_uc, queued_task.excluded, queued_task.for_house),
-        )
+    def _in_front(self, task: QueuedTask) -> FrontTask:
+        like = (task.demand_id, task.account_id, task.cost_max_uc, task.excluded, task.for_house)
+        demand_class = self._number(self._demand_classes, like)
+        return FrontTask(task, demand_class, self._number(self._alike, (demand_class, task.job_id)))
 
     def _number(self, numbers: dict[Hashable, int], key: Hashable) -> int:
         """A number that stands for a key. If there are too many, all are forgotten: a key may then get a second number,
@@ -115,8 +122,13 @@ class QueueFront:
         return numbers.setdefault(key, next(self._numbers)) if known is None else known
 
 
-def _queued_task(row: QueueRow, tried: Mapping[UUID, Exclusions]) -> QueuedTask:
-    before = tried.get(row.task_id, Exclusions())
-    whose = (row.task_id, row.job_id, row.account_id)
-    for_house = row.is_audit or before.for_house
-    return QueuedTask(*whose, read_demand(row.body), row.cost_max_uc, row.since, before.node_ids, row.tries, for_house)
+def _looked_up(
+    task: QueuedTask, demands: Mapping[UUID, TaskDemand | None], tried: Mapping[UUID, Exclusions]
+) -> QueuedTask:
+    """The task with its demand, and with the nodes that it must avoid."""
+    before = tried.get(task.task_id, _NOWHERE_TRIED)
+    return task._replace(
+        demand=demands.get(task.demand_id),
+        excluded=before.node_ids,
+        for_house=task.is_audit or before.for_house,
+    )

@@ -4,7 +4,6 @@ An account's id derives from its kind, owner, name and currency, everywhere and 
 opening it once.
 """
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from enum import StrEnum
 from functools import cached_property
 from uuid import UUID
 
+from tidemill.core.ids import id_of
 from tidemill.core.refusals import Refusal
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
@@ -113,11 +113,8 @@ class LedgerAccount:
 
     @cached_property
     def id(self) -> UUID:
-        """UUIDv8 (RFC 9562): the first bits of a hash of what the account is."""
-        text = "\x1f".join((self.kind, str(self.owner_id or ""), self.name, self.currency))
-        number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
-        number = number & ~(0xF << 76) | 8 << 76
-        return UUID(int=number & ~(0x3 << 62) | 2 << 62)
+        """The hash of what the account is."""
+        return id_of("\x1f".join((self.kind, str(self.owner_id or ""), self.name, self.currency)))
 
 
 def account_named(text: str, currency: str = "credit") -> LedgerAccount | UUID | AccountRefusal:

@@ -24,7 +24,7 @@ from tidemill.core.placement.plan import AlikeTasks, PlacementPlan, QueuedTask, 
 from tidemill.core.placement.policies import Policy
 from tidemill.core.placement.rule import NEWCOMERS_SHARE
 from tidemill.core.placement.seller import Seller, left_of
-from tidemill.core.placement.task_demand import HOUSE, TaskDemand, read_demand
+from tidemill.core.placement.task_demand import HOUSE, TaskDemand
 from tidemill.core.placement.turns import DevicesAtWork, in_turn
 from tidemill.core.settlement.rewards import RewardPlan
 
@@ -112,9 +112,8 @@ class Placer:
             self._sellers[node_id] = seller
             self._put(seller)
 
-    def reserve(self, attempt_id: UUID, node_id: UUID, body: bytes, account_id: UUID) -> None:
+    def reserve(self, attempt_id: UUID, node_id: UUID, task_demand: TaskDemand | None, account_id: UUID) -> None:
         """Another process placed this attempt: put the node again with what is left of it."""
-        task_demand = read_demand(body)
         if attempt_id not in self._attempts and task_demand is not None:
             self._note(attempt_id, node_id, replace(task_demand.demand, customer_id=account_id), (), None)
             if seller := self._sellers.get(node_id):
@@ -213,7 +212,7 @@ class Placer:
         for task in tasks:
             task_demand = task.demand
             if task_demand is not None:
-                key = (task_demand.like, task.account_id, task.since, task.excluded, task.for_house)
+                key = (task_demand.id, task.account_id, task.since, task.excluded, task.for_house)
                 demand = demands_by_key.get(key) or demands_by_key.setdefault(key, self._demand(task, task_demand))
                 alike[_turn(demand)].append((task, task_demand, demand))
                 demands.append(demand)

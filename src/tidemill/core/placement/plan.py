@@ -14,26 +14,41 @@ from tidemill.core.placement.considerations import CandidateComparison
 from tidemill.core.placement.index.candidate_pool import Reservation
 from tidemill.core.placement.seller import Seller
 from tidemill.core.placement.task_demand import TaskDemand
+from tidemill.core.trust.checks.choice import THE_POOL
 
 _NOBODY: frozenset[UUID] = frozenset()
 
 
 class QueuedTask(NamedTuple):
-    """A task that waits: who pays, its demand, the most that it may cost, since when, and which nodes it must avoid.
+    """A task that waits, as it is in the queue. Of two, the one with the lower rank and the older id comes first.
 
-    A task that this version cannot read has no demand, and finds no node.
+    What it demands and which nodes it must avoid are looked up afterwards. A task whose demand this version cannot read
+    has none, and finds no node.
     """
 
+    rank: int
     task_id: UUID
     job_id: UUID
     account_id: UUID
-    demand: TaskDemand | None
-    cost_max_uc: int
+    failures: int
+    tries: int
     since: Instant
+    body: bytes
+    cost_max_uc: int
+    demand_id: UUID
+    demand: TaskDemand | None = None
     excluded: frozenset[UUID] = _NOBODY
-    tries: int = 0
     for_house: bool = False
     """Whether only the house may carry it out: an audit, or a task whose right result nobody could tell."""
+
+    @property
+    def is_audit(self) -> bool:
+        return self.account_id == THE_POOL
+
+    @property
+    def key(self) -> bytes:
+        """Identifies the task in the front of the queue. The key changes with each try."""
+        return self.rank.to_bytes(2, "big") + self.tries.to_bytes(2, "big") + self.task_id.bytes
 
 
 class TaskPlacement(NamedTuple):
@@ -45,6 +60,14 @@ class TaskPlacement(NamedTuple):
     hourly_uc: int
     quoted_ms: int
     reservation: Reservation
+
+
+class PlannedAttempt(NamedTuple):
+    """A placement as an attempt with a deadline."""
+
+    placement: TaskPlacement
+    attempt_id: UUID
+    deadline_at: Instant
 
 
 @dataclass(frozen=True)

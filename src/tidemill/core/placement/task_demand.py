@@ -1,18 +1,23 @@
-"""What a task in the queue demands of a node, read from the node's own instructions; and what it takes there.
+"""What a task demands of a node, and what it takes there: decided when the task is made, and stored with it.
 
-The bytes of a task are the pool's own. A task that this version cannot read has no demand, and waits for one that can.
+A demand has a stable form, and its id is made of that. A form that this version cannot read is no demand: the task
+waits for a version that can.
 """
 
-import re
-from dataclasses import dataclass
-from functools import lru_cache
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from math import ceil
+from typing import Any
+from uuid import UUID
 
+from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import SECOND
+from tidemill.core.ids import id_of
 from tidemill.core.jobs.kinds import KINDS, work_of
 from tidemill.core.jobs.kinds.kind import FileForm, TaskObjection
 from tidemill.core.jobs.kinds.needs import Needs
-from tidemill.core.jobs.kinds.task_body import Input, Priority, Task, read_task
+from tidemill.core.jobs.kinds.task_body import Input, Priority, Task
 from tidemill.core.jobs.result_archives import archived_bytes
 from tidemill.core.jobs.results import INLINE_MAX_BYTES, sealed_bytes
 from tidemill.core.jobs.sandboxes import MIB
@@ -34,9 +39,6 @@ FETCHED_BYTES_A_MS = 1_000
 NAMES_BYTES = 64 * MIB
 """What the names of a program's own files may add to a result."""
 
-_SEED = re.compile(rb'"seed":\d+')
-_ANY_SEED = b'"seed":0'
-
 _PRIORITIES = {
     Priority.LOW: placement.PriorityLevel.LOW,
     Priority.NORMAL: placement.PriorityLevel.NORMAL,
@@ -44,11 +46,15 @@ _PRIORITIES = {
 }
 
 
+_STORED = ("kind", "devices", "gpu_memory_mib", "cpu_milli", "memory_mib", "disk_mib")
+"""The fields of a demand that are stored as they are."""
+
+
 @dataclass(frozen=True)
 class TaskDemand:
-    """One task; `like` is the body of any task with the same demand."""
+    """What a task demands. Tasks with the same demand have the same id."""
 
-    like: bytes
+    id: UUID
     demand: Demand
     needs: Needs
     run_ms: int
@@ -62,34 +68,63 @@ class TaskDemand:
         return (max(int(quoted_ms * factor), self.run_ms) + fetching_ms + SLACK_MS) * SECOND // 1_000
 
 
-def read_demand(body: bytes) -> TaskDemand | None:
-    """What a task demands; None if this version knows no such task.
-
-    The thousands of tasks of a job often differ only in a seed, which does not change what they demand.
-    """
-    return _parsed_demand(_SEED.sub(_ANY_SEED, body))
-
-
-@lru_cache(maxsize=20_000)
-def _parsed_demand(body: bytes) -> TaskDemand | None:
-    task = read_task(body)
-    if isinstance(task, TaskObjection):
-        return None
+def demand_of(task: Task) -> TaskDemand | TaskObjection:
+    """What a task demands."""
     work = work_of(task)
     if isinstance(work, TaskObjection):
-        return None
+        return work
     kind = KINDS[task.kind]
-    sizes = [output.most_bytes for output in kind.outputs(work)]
-    has_names = any(output.form is FileForm.FILES for output in kind.outputs(work))
-    plain_bytes = archived_bytes(sizes) + (NAMES_BYTES if has_names else 0)
-    return TaskDemand(
-        like=body,
-        demand=_demand_of(task),
-        needs=kind.needs(work),
-        run_ms=ceil(task.limits.seconds * 1_000),
-        inputs=task.inputs,
-        result_max_bytes=sealed_bytes(plain_bytes) if plain_bytes > INLINE_MAX_BYTES else 0,
+    outputs = kind.outputs(work)
+    has_names = any(output.form is FileForm.FILES for output in outputs)
+    plain_bytes = archived_bytes([output.most_bytes for output in outputs]) + (NAMES_BYTES if has_names else 0)
+    return _with_id(
+        _demand_of(task),
+        kind.needs(work),
+        ceil(task.limits.seconds * 1_000),
+        task.inputs,
+        sealed_bytes(plain_bytes) if plain_bytes > INLINE_MAX_BYTES else 0,
     )
+
+
+def stored_form(demand: TaskDemand) -> str:
+    """A demand as JSON, the same for the same demand."""
+    return _form(demand.demand, demand.needs, demand.run_ms, demand.inputs, demand.result_max_bytes)
+
+
+def read_demand(form: Mapping[str, Any]) -> TaskDemand | None:
+    """The demand that a stored form tells of; None if this version cannot read it."""
+    try:
+        inputs = tuple(Input(name, Digest(digest), size) for name, digest, size in form["inputs"])
+        demand = Demand(
+            **{name: form["demand"][name] for name in _STORED},
+            labels=frozenset(form["demand"]["labels"]),
+            inputs=_artefacts(inputs),
+            priority=placement.PriorityLevel(form["demand"]["priority"]),
+        )
+        return _with_id(demand, Needs(**form["needs"]), form["run_ms"], inputs, form["result_max_bytes"])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _with_id(demand: Demand, needs: Needs, run_ms: int, inputs: tuple[Input, ...], result_max_bytes: int) -> TaskDemand:
+    form = _form(demand, needs, run_ms, inputs, result_max_bytes)
+    return TaskDemand(id_of(form), demand, needs, run_ms, inputs, result_max_bytes)
+
+
+def _form(demand: Demand, needs: Needs, run_ms: int, inputs: tuple[Input, ...], result_max_bytes: int) -> str:
+    fields = {name: getattr(demand, name) for name in _STORED}
+    form = {
+        "demand": {**fields, "labels": sorted(demand.labels), "priority": int(demand.priority)},
+        "needs": asdict(needs),
+        "run_ms": run_ms,
+        "inputs": [(input_.name, input_.digest.text, input_.size_bytes) for input_ in inputs],
+        "result_max_bytes": result_max_bytes,
+    }
+    return json.dumps(form, sort_keys=True, separators=(",", ":"))
+
+
+def _artefacts(inputs: tuple[Input, ...]) -> tuple[NeededArtefact, ...]:
+    return tuple(NeededArtefact(input_.digest.text, input_.size_bytes) for input_ in inputs)
 
 
 def _demand_of(task: Task) -> Demand:
@@ -105,6 +140,6 @@ def _demand_of(task: Task) -> Demand:
         memory_mib=ceil(memory_bytes / MIB),
         disk_mib=ceil((limits.disk_bytes + sum(input_.size_bytes for input_ in task.inputs)) / MIB),
         labels=frozenset(ABILITY + ability.name for ability in task.demands),
-        inputs=tuple(NeededArtefact(input_.digest.text, input_.size_bytes) for input_ in task.inputs),
+        inputs=_artefacts(task.inputs),
         priority=_PRIORITIES[task.priority],
     )

@@ -32,11 +32,11 @@ class AttemptAssignment(NamedTuple):
 
 
 class ReservedAttempt(NamedTuple):
-    """An undelivered attempt: its node, its work and its account."""
+    """An undelivered attempt: its node, what it demands, and its account."""
 
     attempt_id: UUID
     node_id: UUID
-    body: bytes
+    demand_id: UUID
     account_id: UUID
 
 

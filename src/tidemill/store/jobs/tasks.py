@@ -3,39 +3,17 @@
 A task that has not ended is in the queue or has a lease, never both. Whoever deletes its row from the queue places it.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.plans.job_changes import NewTask
-from tidemill.core.trust.checks.choice import THE_POOL
+from tidemill.core.placement.plan import QueuedTask
+from tidemill.core.placement.task_demand import TaskDemand, read_demand, stored_form
 from tidemill.store.query import Connection, Query
 
 _KEY_BYTES = 20
-
-
-class QueueRow(NamedTuple):
-    """A task in the queue. Of two, the one with the lower rank and the older id comes first."""
-
-    rank: int
-    task_id: UUID
-    job_id: UUID
-    account_id: UUID
-    failures: int
-    tries: int
-    since: Instant
-    body: bytes
-    cost_max_uc: int
-
-    @property
-    def is_audit(self) -> bool:
-        return self.account_id == THE_POOL
-
-    @property
-    def key(self) -> bytes:
-        """Identifies the row in the front of the queue. The key changes with each try."""
-        return self.rank.to_bytes(2, "big") + self.tries.to_bytes(2, "big") + self.task_id.bytes
 
 
 class NewLease(NamedTuple):
@@ -51,6 +29,11 @@ class NewLease(NamedTuple):
     deadline_at: Instant
 
 
+class _StoredDemand(NamedTuple):
+    id: UUID
+    body: Mapping[str, Any]
+
+
 class _PlacedAttempt(NamedTuple):
     attempt_id: UUID
     number: int
@@ -58,7 +41,9 @@ class _PlacedAttempt(NamedTuple):
 
 _FRONT = Query("jobs/task/front", bytes)
 _MAKE = Query("jobs/task/make")
-_WAITING = Query("jobs/task/waiting", QueueRow, by_key=True)
+_KEEP_DEMANDS = Query("jobs/demand/keep")
+_FIND_DEMANDS = Query("jobs/demand/find", _StoredDemand)
+_WAITING = Query("jobs/task/waiting", QueuedTask, by_key=True)
 _PLACE = Query("jobs/task/place", _PlacedAttempt, by_key=True)
 
 
@@ -66,6 +51,8 @@ async def make(
     transaction: Connection, job_id: UUID, account_id: UUID, tasks: Sequence[NewTask], *, rank: int, now: Instant
 ) -> None:
     """Make the tasks of a job and put them into the queue, in the transaction that confirms it."""
+    demands = {task.demand.id: task.demand for task in tasks}
+    await _KEEP_DEMANDS.run(transaction, ids=list(demands), bodies=[stored_form(demand) for demand in demands.values()])
     await _MAKE.run(
         transaction,
         job_id=job_id,
@@ -74,6 +61,7 @@ async def make(
         now=now,
         ids=[task.id for task in tasks],
         bodies=[task.body for task in tasks],
+        demand_ids=[task.demand.id for task in tasks],
         expected=[task.expected for task in tasks],
         costs_max_uc=[task.cost_max_uc for task in tasks],
     )
@@ -85,13 +73,19 @@ async def front(connection: Connection, limit: int) -> list[bytes]:
     return [packed[at : at + _KEY_BYTES] for at in range(0, len(packed), _KEY_BYTES)]
 
 
-async def waiting(transaction: Connection, keys: Sequence[bytes]) -> list[QueueRow]:
+async def waiting(transaction: Connection, keys: Sequence[bytes]) -> list[QueuedTask]:
     """The tasks of these keys that still wait, in no order."""
     return await _WAITING.rows(
         transaction,
         ranks=[int.from_bytes(key[:2], "big") for key in keys],
         task_ids=[UUID(bytes=key[4:]) for key in keys],
     )
+
+
+async def demands(connection: Connection, demand_ids: Iterable[UUID]) -> Mapping[UUID, TaskDemand | None]:
+    """What tasks demand, by id; None if this version cannot read it."""
+    stored = await _FIND_DEMANDS.rows(connection, ids=sorted(demand_ids))
+    return {demand.id: read_demand(demand.body) for demand in stored}
 
 
 async def place(transaction: Connection, leases: Sequence[NewLease], now: Instant) -> Mapping[UUID, int]:

@@ -31,12 +31,21 @@ CREATE TABLE job (
 CREATE INDEX job_account ON job (account_id, id);
 CREATE INDEX job_closing ON job (id) WHERE closing IS NOT NULL AND ended_at IS NULL;
 
+-- What tasks demand of a node, each once: its id is the first bits of the hash of its body. The thousands of tasks of a job
+-- often differ in nothing that placement asks for.
+CREATE TABLE demand (
+    id    uuid PRIMARY KEY,
+    body  jsonb NOT NULL
+);
+
 CREATE TABLE task (
     id           uuid NOT NULL PRIMARY KEY,
     job_id       uuid NOT NULL,
     number       integer NOT NULL,
-    -- What a node is told (core.kinds.task), the result that the customer expects, and the most that it may cost.
+    -- What a node is told (core.jobs.kinds), what it demands of a node, the result that the customer expects, and the most
+    -- that it may cost.
     body         bytea NOT NULL,
+    demand_id    uuid NOT NULL,
     expected     bytea CHECK (length(expected) = 32),
     cost_max_uc  bigint NOT NULL CHECK (cost_max_uc > 0),
     -- None while it is in the queue or has a lease.

@@ -39,9 +39,13 @@ CREATE TABLE verification_key (
 );
 CREATE INDEX verification_key_private_key ON verification_key (private_key);
 
--- How many results of each owner were verified. They are counted when they are paid, because attempts are too many to be
--- counted later.
+-- What each owner's attempts came to: how many were verified, were late, failed, were declined after they had been accepted,
+-- or were wrong. They are counted in the transaction that ends them, because they are too many to be counted later.
 CREATE TABLE owner_record (
-    owner_id  uuid PRIMARY KEY,
-    verified  bigint NOT NULL CHECK (verified > 0)
+    owner_id        uuid PRIMARY KEY,
+    verified        bigint NOT NULL,
+    late            bigint NOT NULL,
+    crashed         bigint NOT NULL,
+    broke_its_word  bigint NOT NULL,
+    wrong           bigint NOT NULL
 ) WITH (fillfactor = 50);

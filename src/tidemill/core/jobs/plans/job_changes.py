@@ -14,6 +14,7 @@ from tidemill.core.jobs.events import JobEnded, JobExtended
 from tidemill.core.jobs.job import ENDED, ClosingReason, EndCounts, JobHappening, JobLife, JobState
 from tidemill.core.jobs.quotes.order import DEADLINE_S
 from tidemill.core.jobs.refusals import JobRefusal
+from tidemill.core.placement.task_demand import TaskDemand
 from tidemill.core.settlement.obligations import PlannedHold
 from tidemill.core.settlement.rewards import customer_account
 
@@ -53,6 +54,7 @@ class NewTask:
 
     id: UUID
     body: bytes
+    demand: TaskDemand
     cost_max_uc: int
     expected: bytes | None = None
 

@@ -11,6 +11,7 @@ from tidemill.core.jobs.kinds.task_body import TASK_MAX_BYTES, Input, Task, task
 from tidemill.core.jobs.quotes import chunks
 from tidemill.core.jobs.quotes.order import Order
 from tidemill.core.jobs.sandboxes import RunLimits
+from tidemill.core.placement.task_demand import TaskDemand, demand_of
 from tidemill.core.settings.sections.work import ContainersSettings
 
 _UNLIMITED = RunLimits(seconds=1)
@@ -27,9 +28,11 @@ class OrderPart:
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """A task to be created: its body, the most that it may cost, and the result that the customer expects."""
+    """A task to be created: its body, what it demands of a node, the most that it may cost, and the result that the
+    customer expects."""
 
     body: bytes
+    demand: TaskDemand
     cost_max_uc: int
     expected: bytes | None = None
 
@@ -67,10 +70,13 @@ def tasks_of(
     plans = []
     for number, (part, cost_uc) in enumerate(zip(parts, costs_max_uc, strict=True)):
         limits = limits_of(part.needs, part.needs.seconds or limit_s, containers)
-        body = task_bytes(replace(part.task, limits=limits, seal_to=seal_to))
+        task = replace(part.task, limits=limits, seal_to=seal_to)
+        body, demand = task_bytes(task), demand_of(task)
         if len(body) > TASK_MAX_BYTES:
             return too_large(f"A task would take {len(body):,} bytes, and may take {TASK_MAX_BYTES:,}: use inputs.")
-        plans.append(TaskPlan(body, cost_uc, order.expected[number] if order.expected else None))
+        if isinstance(demand, TaskObjection):
+            return demand
+        plans.append(TaskPlan(body, demand, cost_uc, order.expected[number] if order.expected else None))
     return plans
 
 

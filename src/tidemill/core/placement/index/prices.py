@@ -89,18 +89,18 @@ class Prices:
         """Operations a second of the slowest device."""
         self._cpu_speeds = np.array([seller.cpu_ops_per_s for seller in self._sellers])
         """Operations a second of all processors."""
-        self._terms: dict[tuple[UUID, bytes], tuple[int, int, int]] = {}
+        self._terms: dict[tuple[UUID, UUID], tuple[int, int, int]] = {}
         """By node and body of a task: the price an hour, the time quoted, and the most that it costs."""
 
     def terms(self, seller: Seller, task_demand: TaskDemand) -> tuple[int, int, int]:
         """The price an hour, the time quoted, and the most that the task costs at a node."""
-        terms = self._terms.get((seller.node_id, task_demand.like))
+        terms = self._terms.get((seller.node_id, task_demand.id))
         if terms is None:
             hourly_uc, quoted_ms = seller.hourly_uc(task_demand), seller.quoted_ms(task_demand)
             if len(self._terms) >= REMEMBERED_MAX:
                 self._terms.clear()
             terms = hourly_uc, quoted_ms, cost_max_uc(self._plan, hourly_uc, quoted_ms)
-            self._terms[seller.node_id, task_demand.like] = terms
+            self._terms[seller.node_id, task_demand.id] = terms
         return terms
 
     def too_dear(self, task_demand: TaskDemand, limit_uc: int) -> frozenset[UUID]:

@@ -10,8 +10,8 @@ WITH held AS (
     ON CONFLICT DO NOTHING
     RETURNING id, of_task_id
 ), copied AS (
-    INSERT INTO task (id, job_id, number, body, cost_max_uc)
-    SELECT :task_id, b.id, 0, t.body, :cost_max_uc
+    INSERT INTO task (id, job_id, number, body, demand_id, cost_max_uc)
+    SELECT :task_id, b.id, 0, t.body, t.demand_id, :cost_max_uc
     FROM begun AS b JOIN task AS t ON t.id = b.of_task_id
     RETURNING id, job_id
 )

@@ -1,0 +1,2 @@
+-- What tasks demand.
+SELECT id, body FROM demand WHERE id = ANY (:ids::uuid[])
