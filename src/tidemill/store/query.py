@@ -148,13 +148,13 @@ class Query(Generic[Row]):
         await connection.execute(self.sql, *await self._arguments(connection, values))
 
     async def _arguments(self, connection: Connection, values: dict[str, Any]) -> list[Any]:
-        """The values in the order of the text. A long column may be a literal already."""
+        """The values in the order of the text. A long column may be a literal already, or null."""
         if self.by_key:
             await connection.find_by_key()
         assert values.keys() == self._wanted, f"{self.name} expects {self.names}, got {sorted(values)}"
         for name, literal in self._literals.items():
-            if not isinstance(values[name], str):
-                values[name] = literal(values[name])
+            if (column := values[name]) is not None and not isinstance(column, str):
+                values[name] = literal(column)
         return [values[name] for name in self.names]
 
     @cached_property

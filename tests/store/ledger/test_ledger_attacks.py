@@ -18,7 +18,6 @@ from tidemill.core.faults import DatabaseFault, Fault
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import RULES, AccountKind, Entry, Hold, LedgerAccount, PostingRefusal, Release, Transfer
 from tidemill.store.address import DatabaseUrls
-from tidemill.store.arrays import bigint_array, text_array, uuid_array
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, connect
 from tidemill.store.ledger import archive, books, ledger
@@ -56,7 +55,7 @@ async def say(connection: Connection, at: Instant, entries: list[Entry], /, **li
     values: dict[str, Any] = {
         "seen_number": await connection.fetchval("SELECT lock_ledger()"),
         "now": at,
-        "unfloored_ids": uuid_array([BANK.id, CARD.id]),
+        "unfloored_ids": [BANK.id, CARD.id],
         "event_id": new_id(at),
         "event_kind": "test",
         "event_subject": "test",
@@ -65,9 +64,7 @@ async def say(connection: Connection, at: Instant, entries: list[Entry], /, **li
         **ledger._columns(entries),
         **ledger._refusals([]),
     }
-    row = await ledger._POST.row(connection, **(values | lies))
-    assert row
-    return row["number"]
+    return await ledger._POST.row(connection, **(values | lies))
 
 
 async def sound(connection: Connection) -> bool:
@@ -82,15 +79,15 @@ async def sound(connection: Connection) -> bool:
         {"now": None},
         {"unfloored_ids": None},
         {
-            "placed_account_ids": uuid_array([BOB.id]),
-            "placed_amounts_uc": bigint_array([0]),
-            "placed_currencies": text_array(["credit"]),
+            "placed_account_ids": [BOB.id],
+            "placed_amounts_uc": [0],
+            "placed_currencies": ["credit"],
         },
-        {"placed_account_ids": uuid_array([BOB.id]), "placed_amounts_uc": bigint_array([-5])},
-        {"amounts_uc": bigint_array([5000, 1])},
-        {"hold_ids": uuid_array([None, None])},
-        {"debit_ids": uuid_array([None])},
-        {"unfloored_ids": uuid_array([NOBODY])},
+        {"placed_account_ids": [BOB.id], "placed_amounts_uc": [-5]},
+        {"amounts_uc": [5000, 1]},
+        {"hold_ids": [None, None]},
+        {"debit_ids": [None]},
+        {"unfloored_ids": [NOBODY]},
     ],
 )
 async def test_an_incomplete_or_padded_batch_is_not_posted(
@@ -123,7 +120,7 @@ async def test_one_id_cannot_be_two_things(database: Database, now: Instant) -> 
     transfer, hold = move(now, BANK, ANN, 5), hold_on(ANN, now, 10)
     async with database.connection() as connection:
         assert await say(connection, now, [transfer])
-        assert await say(connection, now, [hold], placed_ids=uuid_array([transfer.id])) is None
+        assert await say(connection, now, [hold], placed_ids=[transfer.id]) is None
         assert await say(connection, now, [Release(transfer.id, hold.id, "test")]) is None
 
 

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-import asyncpg
-
 from tidemill.core.clock import Instant
 from tidemill.core.events.log import AccountFrozen, AdjustmentProposed, AdjustmentSettled
 from tidemill.core.ids import Ids
@@ -17,10 +15,10 @@ from tidemill.store.events import events
 from tidemill.store.ledger import books, ledger
 from tidemill.store.query import Connection, Query
 
-_FREEZE = Query("ledger/ledger/freeze")
+_FREEZE = Query("ledger/ledger/freeze", bool)
 _PROPOSE = Query("ledger/ledger/propose")
-_SETTLE = Query("ledger/ledger/settle")
-_LIST = Query("ledger/ledger/adjustments")
+_SETTLE = Query("ledger/ledger/settle", bool)
+_LIST = Query("ledger/ledger/adjustments", Adjustment)
 
 
 async def set_frozen(
@@ -33,9 +31,7 @@ async def set_frozen(
     balances = await books.balances(transaction, ids=[account_id])
     if not balances:
         return PostingRefusal.UNKNOWN_ACCOUNT
-    changed = await _FREEZE.row(transaction, account_id=account_id, frozen=frozen)
-    assert changed
-    if not changed["changed"]:
+    if not await _FREEZE.only(transaction, account_id=account_id, frozen=frozen):
         return FreezeRefusal.ALREADY_FROZEN if frozen else FreezeRefusal.NOT_FROZEN
     await events.append(transaction, [AccountFrozen(account_id, frozen, kept, by)], ids, now)
     return replace(balances[0], frozen=frozen)
@@ -73,12 +69,11 @@ async def settle_adjustment(
     transaction: Connection, adjustment_id: UUID, *, approve: bool, by: str, ids: Ids, now: Instant
 ) -> Adjustment | Refusal:
     """Approve an adjustment and post it, or reject it. If it is refused, the caller's transaction must not commit."""
-    rows = await _LIST.rows(transaction, id=adjustment_id, state=None, before=None, limit=1)
-    settled = settle(_adjustment(rows[0]) if rows else None, approve=approve, by=by, now=now)
+    proposed = await _LIST.row(transaction, id=adjustment_id, state=None, before=None, limit=1)
+    settled = settle(proposed, approve=approve, by=by, now=now)
     if isinstance(settled, Refusal):
         return settled
-    row = await _SETTLE.row(transaction, id=adjustment_id, state=settled.state.value, decided_by=by, decided_at=now)
-    if not row or not row["settled"]:
+    if not await _SETTLE.only(transaction, id=adjustment_id, state=settled.state.value, decided_by=by, decided_at=now):
         return AdjustmentRefusal.ALREADY_DECIDED
     if approve:
         (outcome,) = await ledger.post(transaction, [settled.transfer], ids, now)
@@ -93,8 +88,4 @@ async def adjustments(
 ) -> Sequence[Adjustment]:
     """Newest first; page on with the id of the last."""
     wanted = state.value if state else None
-    return [_adjustment(row) for row in await _LIST.rows(connection, id=None, state=wanted, before=before, limit=limit)]
-
-
-def _adjustment(row: asyncpg.Record) -> Adjustment:
-    return Adjustment(**{**row, "state": AdjustmentState(row["state"])})
+    return await _LIST.rows(connection, id=None, state=wanted, before=before, limit=limit)

@@ -14,10 +14,10 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import DAY, SECOND, Instant
@@ -32,19 +32,6 @@ from tidemill.store.checks import DatabaseCheck
 from tidemill.store.events import events
 from tidemill.store.ledger import ledger
 from tidemill.store.query import Connection, Query
-
-_MONTHS = Query("ledger/ledger/archive_months")
-_OBSTACLES = Query("ledger/ledger/archive_obstacles")
-_ENTRIES = Query("ledger/ledger/archive_entries")
-_COUNT = Query("ledger/ledger/archive_count")
-_NUMBER = Query("ledger/ledger/archive_number")
-_CHUNK = Query("ledger/ledger/archive_chunk")
-_CHECKPOINTS = Query("ledger/ledger/archive_checkpoints")
-_FORGET = Query("ledger/ledger/archive_forget")
-_KEEP = Query("ledger/ledger/archive_keep")
-_DROP = Query("ledger/ledger/archive_drop")
-_ARCHIVES = Query("ledger/ledger/archives")
-_REMAINING = Query("ledger/ledger/remaining")
 
 TABLES = ("transfer", "hold", "hold_release", "refused_entry")
 _CHUNK_ENTRIES = 500
@@ -71,6 +58,41 @@ class Archive:
     entries: int
 
 
+class _ObstaclesRow(NamedTuple):
+    open: int
+    later: int
+
+
+class _EntryRow(NamedTuple):
+    id: UUID
+    entry: dict[str, Any]
+    became: dict[str, Any]
+
+
+class _CountRow(NamedTuple):
+    entries: int
+    last_at: Instant | None
+
+
+class _RemainderRow(NamedTuple):
+    id: UUID
+    archived_uc: int
+
+
+_MONTHS = Query("ledger/ledger/archive_months", str)
+_OBSTACLES = Query("ledger/ledger/archive_obstacles", _ObstaclesRow)
+_ENTRIES = Query("ledger/ledger/archive_entries", _EntryRow)
+_COUNT = Query("ledger/ledger/archive_count", _CountRow)
+_NUMBER = Query("ledger/ledger/archive_number")
+_CHUNK = Query("ledger/ledger/archive_chunk")
+_CHECKPOINTS = Query("ledger/ledger/archive_checkpoints")
+_FORGET = Query("ledger/ledger/archive_forget")
+_KEEP = Query("ledger/ledger/archive_keep")
+_DROP = Query("ledger/ledger/archive_drop")
+_ARCHIVES = Query("ledger/ledger/archives", Archive)
+_REMAINING = Query("ledger/ledger/remaining", _RemainderRow)
+
+
 @dataclass(frozen=True)
 class _Month:
     name: str
@@ -92,12 +114,12 @@ class _Month:
 
 
 async def archives(connection: Connection) -> list[Archive]:
-    return [Archive(**row) for row in await _ARCHIVES.rows(connection)]
+    return await _ARCHIVES.rows(connection)
 
 
 async def archive_month(owner: Connection, name: str, folder: Path, ids: Ids, now: Instant) -> Archive | ArchiveRefusal:
     """Write a month to a file in a folder, and drop it from the database: all of it, or nothing."""
-    months = [row["month"] for row in await _MONTHS.rows(owner)]
+    months = await _MONTHS.rows(owner)
     if name not in months:  # those that were archived are not among them
         return ArchiveRefusal.NO_SUCH_MONTH
     if name != months[0]:
@@ -105,11 +127,10 @@ async def archive_month(owner: Connection, name: str, folder: Path, ids: Ids, no
     month = _Month.named(name)
     if now < month.ends_at + OLDEST_US + DAY:
         return ArchiveRefusal.NOT_OVER
-    obstacles = await _OBSTACLES.row(owner, **month.ids)
-    assert obstacles
-    if obstacles["open"]:
+    obstacles = await _OBSTACLES.only(owner, **month.ids)
+    if obstacles.open:
         return ArchiveRefusal.HOLDS_OPEN
-    if obstacles["later"]:
+    if obstacles.later:
         return ArchiveRefusal.LATER_HOLD
     file = folder / f"ledger-{name}.jsonl.gz"
     async with owner.transaction():
@@ -124,9 +145,10 @@ async def _write_file(owner: Connection, month: _Month, file: Path) -> int:
     draft = file.with_suffix(f".{month.first_id.hex}.part")
     entries, chunk = 0, _Chunk()
     with draft.open("wb") as raw, gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as out:
-        async for row in owner.cursor(_ENTRIES.sql, month.first_id, month.end_id, prefetch=2_000):
-            out.write(json.dumps({"entry": row["entry"], **row["became"]}, sort_keys=True).encode() + b"\n")
-            chunk.add(row["id"], row["entry"], row["became"].get("refusal"))
+        async for record in owner.cursor(_ENTRIES.sql, month.first_id, month.end_id, prefetch=2_000):
+            row = _EntryRow(*record)
+            out.write(json.dumps({"entry": row.entry, **row.became}, sort_keys=True).encode() + b"\n")
+            chunk.add(row.id, row.entry, row.became.get("refusal"))
             entries += 1
             if len(chunk.ids) == _CHUNK_ENTRIES:
                 await chunk.keep(owner)
@@ -167,12 +189,10 @@ async def _replace_by_checkpoints(owner: Connection, month: _Month, written: Arc
     await owner.execute("SET LOCAL lock_timeout = '3s'")
     number = await ledger.lock(owner) + 1  # its own: no transfer and no other checkpoint has it
     await _NUMBER.run(owner, number=number)
-    counted = await _COUNT.row(owner, **month.ids)
-    if not counted or counted["entries"] != written.entries:
+    counted = await _COUNT.only(owner, **month.ids)
+    if counted.entries != written.entries:
         raise Fault(f"Entries of {month.name} were posted while it was being archived: nothing was changed; try again.")
-    kept = Archive(
-        month.name, written.archived_at, number, counted["last_at"], written.file, written.sha256, written.entries
-    )
+    kept = replace(written, number=number, last_at=counted.last_at)
     await _CHECKPOINTS.run(owner, number=number, now=kept.archived_at, **month.ids)
     await _KEEP.run(owner, **vars(kept), end_id=month.end_id)
     await _FORGET.run(owner, number=number)
@@ -196,7 +216,7 @@ async def check_archives(connection: Connection, folder: Path) -> list[DatabaseC
         return [DatabaseCheck("archives", ok=False, detail=f"Missing or not what was written: {', '.join(changed)}.")]
     sums = await asyncio.to_thread(_sums, [folder / archive.file for archive in known])
     rows = await _REMAINING.rows(connection)
-    wrong = [str(row["id"]) for row in rows if row["archived_uc"] != sums[str(row["id"])]]
+    wrong = [str(row.id) for row in rows if row.archived_uc != sums[str(row.id)]]
     detail = (
         f"Wrong: {', '.join(wrong[:5])}." if wrong else f"{len(known)} files and the tables agree on every balance."
     )

@@ -7,7 +7,7 @@ import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
 from tidemill.core.clock import Instant
@@ -30,27 +30,55 @@ from tidemill.core.ledger import (
     entry_of,
 )
 from tidemill.core.ledger.posting import OLDEST_US
-from tidemill.store.arrays import bigint_array, text_array, uuid_array
 from tidemill.store.query import Connection, Query
 
-_OPEN = Query("ledger/ledger/open")
-_LOCK = Query("ledger/ledger/lock")
-_ACCOUNTS = Query("ledger/ledger/accounts")
-_HOLDS = Query("ledger/ledger/holds")
-_KNOWN = Query("ledger/ledger/known")
-_KNOWN_TRANSFERS = Query("ledger/ledger/known_transfers")
-_KNOWN_HOLDS = Query("ledger/ledger/known_holds")
-_KNOWN_RELEASES = Query("ledger/ledger/known_releases")
-_KNOWN_REFUSALS = Query("ledger/ledger/known_refusals")
-_POST = Query("ledger/ledger/post")
-_EXPIRED = Query("ledger/ledger/expired_holds")
-_ARCHIVED_CHUNKS = Query("ledger/ledger/archived_chunks")
-_CHECKPOINT = Query("ledger/ledger/checkpoint")
+
+class _AccountRow(NamedTuple):
+    id: UUID
+    currency: str
+    frozen: bool
+    available_uc: int | None
+
+
+class _HoldRow(NamedTuple):
+    id: UUID
+    account_id: UUID
+    left_uc: int
+    expires_at: Instant
+
+
+class _RefusalRow(NamedTuple):
+    id: UUID
+    entry: dict[str, Any]
+    refusal: str
+
+
+class _ChunkRow(NamedTuple):
+    first_id: UUID
+    last_id: UUID
+    ids: bytes
+    fingerprints: bytes
+    refusals: dict[str, str]
+
+
+_OPEN = Query("ledger/ledger/open", int)
+_LOCK = Query("ledger/ledger/lock", int)
+_ACCOUNTS = Query("ledger/ledger/accounts", _AccountRow)
+_HOLDS = Query("ledger/ledger/holds", _HoldRow)
+_KNOWN = Query("ledger/ledger/known", UUID)
+_KNOWN_TRANSFERS = Query("ledger/ledger/known_transfers", Transfer)
+_KNOWN_HOLDS = Query("ledger/ledger/known_holds", Hold)
+_KNOWN_RELEASES = Query("ledger/ledger/known_releases", Release)
+_KNOWN_REFUSALS = Query("ledger/ledger/known_refusals", _RefusalRow)
+_POST = Query("ledger/ledger/post", int)
+_EXPIRED = Query("ledger/ledger/expired_holds", UUID)
+_ARCHIVED_CHUNKS = Query("ledger/ledger/archived_chunks", _ChunkRow)
+_CHECKPOINT = Query("ledger/ledger/checkpoint", int)
 
 
 async def open_accounts(connection: Connection, accounts: Sequence[LedgerAccount], now: Instant) -> int:
     """Open accounts that are not open yet. Returns how many were new."""
-    row = await _OPEN.row(
+    return await _OPEN.only(
         connection,
         kinds=[account.kind.value for account in accounts],
         owner_ids=[account.owner_id for account in accounts],
@@ -58,9 +86,6 @@ async def open_accounts(connection: Connection, accounts: Sequence[LedgerAccount
         currencies=[account.currency for account in accounts],
         now=now,
     )
-    assert row
-    opened: int = row["opened"]
-    return opened
 
 
 @dataclass(frozen=True)
@@ -97,30 +122,30 @@ async def post(transaction: Connection, batch: Sequence[Entry], ids: Ids, now: I
 async def lock(transaction: Connection) -> int:
     """Wait until no other batch is being posted. The returned number changes whenever the books do."""
     assert transaction.is_in_transaction(), "a batch is posted in a transaction, with whatever else belongs to it"
-    row = await _LOCK.row(transaction)
-    assert row
-    number: int = row["number"]
-    return number
+    return await _LOCK.only(transaction)
 
 
 async def look(transaction: Connection, batch: Sequence[Entry], books: Books) -> None:
     """Add to the books the accounts and holds that a batch names and they lack."""
     account_ids, hold_ids = missing(batch, books)
     holds = await _HOLDS.rows(transaction, ids=list(hold_ids)) if hold_ids else []
-    account_ids |= {row["account_id"] for row in holds} - books.accounts.keys()
+    account_ids |= {hold.account_id for hold in holds} - books.accounts.keys()
     accounts = await _ACCOUNTS.rows(transaction, ids=list(account_ids)) if account_ids else []
-    for row in accounts:
-        books.accounts[row["id"]] = AccountState(row["currency"], row["frozen"], row["available_uc"])
-        if row["available_uc"] is None:
-            books.unfloored.add(row["id"])
-    for row in holds:
-        books.holds[row["id"]] = HoldState(row["account_id"], row["left_uc"], row["expires_at"])
+    for account in accounts:
+        books.accounts[account.id] = AccountState(account.currency, account.frozen, account.available_uc)
+        if account.available_uc is None:
+            books.unfloored.add(account.id)
+    for hold in holds:
+        books.holds[hold.id] = HoldState(hold.account_id, hold.left_uc, hold.expires_at)
 
 
 async def available_uc(connection: Connection, account: LedgerAccount) -> int:
     """The available balance of an account that never goes below zero; 0 if it is not open."""
     row = await _ACCOUNTS.row(connection, ids=[account.id])
-    return row["available_uc"] if row else 0
+    if row is None:
+        return 0
+    assert row.available_uc is not None, f"{account.kind} accounts may go below zero"
+    return row.available_uc
 
 
 def missing(batch: Sequence[Entry], books: Books) -> tuple[set[UUID], set[UUID]]:
@@ -145,15 +170,18 @@ def missing(batch: Sequence[Entry], books: Books) -> tuple[set[UUID], set[UUID]]
 
 async def answered(transaction: Connection, batch: Sequence[Entry], now: Instant) -> dict[UUID, EarlierAnswer]:
     """The earlier answers to entries of this batch. Usually there are none."""
-    ids = [row["id"] for row in await _KNOWN.rows(transaction, ids=[entry.id for entry in batch])]
+    ids = await _KNOWN.rows(transaction, ids=[entry.id for entry in batch])
     known = await _archived(transaction, [entry.id for entry in batch], now)
     if not ids:
         return known
-    for query, shape in ((_KNOWN_TRANSFERS, Transfer), (_KNOWN_HOLDS, Hold), (_KNOWN_RELEASES, Release)):
-        rows = await query.rows(transaction, ids=ids)
-        known.update({row["id"]: (shape(**row), None) for row in rows})
-    for row in await _KNOWN_REFUSALS.rows(transaction, ids=ids):
-        known[row["id"]] = (entry_of(row["entry"]), PostingRefusal[row["refusal"].upper()])
+    posted: list[Entry] = [
+        *await _KNOWN_TRANSFERS.rows(transaction, ids=ids),
+        *await _KNOWN_HOLDS.rows(transaction, ids=ids),
+        *await _KNOWN_RELEASES.rows(transaction, ids=ids),
+    ]
+    known.update({entry.id: (entry, None) for entry in posted})
+    for refused in await _KNOWN_REFUSALS.rows(transaction, ids=ids):
+        known[refused.id] = (entry_of(refused.entry), PostingRefusal[refused.refusal.upper()])
     return known
 
 
@@ -162,14 +190,14 @@ async def _archived(transaction: Connection, ids: Sequence[UUID], now: Instant) 
     oldest = first_id_at(Instant(now - OLDEST_US))
     old = sorted(entry_id for entry_id in ids if entry_id < oldest)
     known: dict[UUID, EarlierAnswer] = {}
-    for row in await _ARCHIVED_CHUNKS.rows(transaction, ids=old) if old else []:
-        offsets = {row["ids"][start : start + 16]: start for start in range(0, len(row["ids"]), 16)}
-        for entry_id in old[bisect_left(old, row["first_id"]) : bisect_right(old, row["last_id"])]:
+    for chunk in await _ARCHIVED_CHUNKS.rows(transaction, ids=old) if old else []:
+        offsets = {chunk.ids[start : start + 16]: start for start in range(0, len(chunk.ids), 16)}
+        for entry_id in old[bisect_left(old, chunk.first_id) : bisect_right(old, chunk.last_id)]:
             start = offsets.get(entry_id.bytes)
             if start is not None:
-                refusal = row["refusals"].get(str(start // 16))
+                refusal = chunk.refusals.get(str(start // 16))
                 known[entry_id] = (
-                    row["fingerprints"][start : start + 16],
+                    chunk.fingerprints[start : start + 16],
                     None if refusal is None else PostingRefusal[refusal.upper()],
                 )
     return known
@@ -180,7 +208,7 @@ async def write(connection: Connection, number: int, decision: PostingDecision, 
     if not decision.posted and not decision.refused:
         return number
     event = LedgerPosted(len(decision.posted), len(decision.refused))
-    row = await _POST.row(
+    posted_number = await _POST.row(
         connection,
         seen_number=number,
         now=now,
@@ -189,68 +217,63 @@ async def write(connection: Connection, number: int, decision: PostingDecision, 
         event_subject=event.subject,
         event_body=event.body(),
         event_public=event.public,
-        unfloored_ids=uuid_array(list(decision.unfloored)),
+        unfloored_ids=list(decision.unfloored),
         **_columns(decision.posted),
         **_refusals(decision.refused),
     )
-    assert row
     connection.mark_appended(())
-    posted: int | None = row["number"]
-    return posted
+    return posted_number
 
 
 async def write_checkpoints(connection: Connection, now: Instant) -> int:
     """Write a checkpoint for each account without a floor that moved, so that its balance is quick to read."""
-    row = await _CHECKPOINT.row(connection, now=now)
-    assert row
-    written: int = row["written"]
-    return written
+    return await _CHECKPOINT.only(connection, now=now)
 
 
 async def expired_holds(connection: Connection, now: Instant, limit: int) -> list[UUID]:
     """Expired holds with something left."""
-    return [row["id"] for row in await _EXPIRED.rows(connection, now=now, limit=limit)]
+    return await _EXPIRED.rows(connection, now=now, limit=limit)
 
 
-def _columns(posted: Sequence[Entry]) -> dict[str, str]:
+def _columns(posted: Sequence[Entry]) -> dict[str, Sequence[Any]]:
     transfers = [entry for entry in posted if isinstance(entry, Transfer)]
     others = _other_columns(posted) if len(transfers) < len(posted) else _NO_OTHERS
     captures = any(entry.hold_id for entry in transfers)
     return {
-        "transfer_ids": uuid_array([entry.id for entry in transfers]),
-        "debit_ids": uuid_array([entry.debit_id for entry in transfers]),
-        "credit_ids": uuid_array([entry.credit_id for entry in transfers]),
-        "amounts_uc": bigint_array([entry.amount_uc for entry in transfers]),
-        "currencies": text_array([entry.currency for entry in transfers]),
-        "kinds": text_array([entry.kind for entry in transfers]),
-        "causes": text_array([entry.cause for entry in transfers]),
-        "hold_ids": uuid_array([entry.hold_id for entry in transfers] if captures else []),
+        "transfer_ids": [entry.id for entry in transfers],
+        "debit_ids": [entry.debit_id for entry in transfers],
+        "credit_ids": [entry.credit_id for entry in transfers],
+        "amounts_uc": [entry.amount_uc for entry in transfers],
+        "currencies": [entry.currency for entry in transfers],
+        "kinds": [entry.kind for entry in transfers],
+        "causes": [entry.cause for entry in transfers],
+        "hold_ids": [entry.hold_id for entry in transfers] if captures else [],
         **others,
     }
 
 
-def _other_columns(posted: Sequence[Entry]) -> dict[str, str]:
+def _other_columns(posted: Sequence[Entry]) -> dict[str, Sequence[Any]]:
     holds = [entry for entry in posted if isinstance(entry, Hold)]
     releases = [entry for entry in posted if isinstance(entry, Release)]
     return {
-        "placed_ids": uuid_array([entry.id for entry in holds]),
-        "placed_account_ids": uuid_array([entry.account_id for entry in holds]),
-        "placed_amounts_uc": bigint_array([entry.amount_uc for entry in holds]),
-        "placed_currencies": text_array([entry.currency for entry in holds]),
-        "placed_until_us": bigint_array([entry.expires_at for entry in holds]),
-        "placed_causes": text_array([entry.cause for entry in holds]),
-        "release_ids": uuid_array([entry.id for entry in releases]),
-        "released_hold_ids": uuid_array([entry.hold_id for entry in releases]),
-        "release_causes": text_array([entry.cause for entry in releases]),
+        "placed_ids": [entry.id for entry in holds],
+        "placed_account_ids": [entry.account_id for entry in holds],
+        "placed_amounts_uc": [entry.amount_uc for entry in holds],
+        "placed_currencies": [entry.currency for entry in holds],
+        "placed_until_us": [entry.expires_at for entry in holds],
+        "placed_causes": [entry.cause for entry in holds],
+        "release_ids": [entry.id for entry in releases],
+        "released_hold_ids": [entry.hold_id for entry in releases],
+        "release_causes": [entry.cause for entry in releases],
     }
 
 
 _NO_OTHERS = _other_columns([])
 
 
-def _refusals(refused: Sequence[tuple[Entry, PostingRefusal]]) -> dict[str, str]:
+def _refusals(refused: Sequence[tuple[Entry, PostingRefusal]]) -> dict[str, Sequence[Any]]:
     return {
-        "refused_ids": uuid_array([entry.id for entry, _ in refused]),
-        "refused_entries": text_array([json.dumps(body(entry)) for entry, _ in refused]),
-        "refusals": text_array([refusal.code for _, refusal in refused]),
+        "refused_ids": [entry.id for entry, _ in refused],
+        "refused_entries": [json.dumps(body(entry)) for entry, _ in refused],
+        "refusals": [refusal.code for _, refusal in refused],
     }

@@ -1,2 +1,2 @@
 -- Transfers that were posted before under one of these ids.
-SELECT id, debit_id, credit_id, amount_uc, currency, kind, cause, hold_id FROM transfer WHERE id = ANY(:ids::uuid[])
+SELECT id, debit_id, credit_id, amount_uc, currency, kind, cause, hold_id, false AS linked FROM transfer WHERE id = ANY(:ids::uuid[])
