@@ -1,5 +1,6 @@
 """Structured logs on stderr: lines for people on a terminal, JSON elsewhere. Libraries' logs take the same way."""
 
+import json
 import logging
 import os
 import sys
@@ -27,7 +28,7 @@ def configure_logs(settings: LogSettings) -> Announce:
     structlog.configure(
         processors=[*shared, *last],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
     _configure_libraries(shared, last, max(level, logging.WARNING))
@@ -48,11 +49,11 @@ def _lines_for_people() -> Any:
 
 
 def _lines_for_programs() -> Any:
-    render = structlog.processors.JSONRenderer()
+    encode = json.JSONEncoder(default=repr).encode  # structlog's own renderer makes an encoder for every line
 
-    def render_ordered(logger: Any, name: str, fields: Any) -> Any:
+    def render_ordered(_logger: Any, _name: str, fields: Any) -> Any:
         first = {key: fields.pop(key) for key in ("timestamp", "level", "event") if key in fields}
-        return render(logger, name, first | fields)
+        return encode(first | fields)
 
     return render_ordered
 
