@@ -1,5 +1,7 @@
 """The HTTP application of a control process, put together from the routes of its areas."""
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from starlette.routing import Match
@@ -37,27 +39,36 @@ def create_api(control: Control | None = None) -> FastAPI:
 
 
 class _RouteIndex:
-    """Tries only the routes whose path begins like the request's, in their order.
+    """Tries only the routes that may fit a request, in their order.
 
-    A request that fits none of them goes to the router, which tries all, and answers what is wrong with it.
+    These are the routes of its path, or if there are none, those with parameters whose path begins like its own. A
+    request that fits none of them goes to the router, which tries all, and answers what is wrong with it.
     """
 
     def __init__(self, router: APIRouter) -> None:
         self._router = router.app
-        routes = [(_beginning(route.path), route) for route in router.routes if isinstance(route, APIRoute)]
-        self._routes = {
-            wanted: [route for beginning, route in routes if beginning == wanted or "{" in "".join(beginning)]
-            for wanted, _ in routes
+        routes = [route for route in router.routes if isinstance(route, APIRoute)]
+        self._of_path = {
+            path: [route for route in routes if route.path_regex.match(path)]
+            for path in (route.path for route in routes if not route.param_convertors)
+        }
+        with_parameters = [(_beginning(route.path), route) for route in routes if route.param_convertors]
+        self._with_parameters = {
+            wanted: [route for beginning, route in with_parameters if beginning == wanted or "{" in "".join(beginning)]
+            for wanted, _ in with_parameters
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        for route in self._routes.get(_beginning(scope["path"]), ()):
+        for route in self._candidates(scope["path"]):
             match, found = route.matches(scope)
             if match is Match.FULL:
                 scope.update(found)
                 await route.handle(scope, receive, send)
                 return
         await self._router(scope, receive, send)
+
+    def _candidates(self, path: str) -> Sequence[APIRoute]:
+        return self._of_path.get(path) or self._with_parameters.get(_beginning(path)) or ()
 
 
 def _beginning(path: str) -> tuple[str, ...]:
