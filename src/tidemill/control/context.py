@@ -95,7 +95,8 @@ async def _caller(request: Request) -> Caller:
 
 def address_of(request: Request) -> str:
     """The peer's address, or what a trusted proxy says of it."""
-    return request.client.host if request.client else ""
+    client = request.scope.get("client")
+    return client[0] if client else ""
 
 
 def device_of(request: Request) -> SessionOrigin:

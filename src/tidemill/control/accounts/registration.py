@@ -112,7 +112,7 @@ async def reset(control: Control, proof: MailProof, password: str, device: Sessi
 
 async def change_password(control: Control, caller: Caller, password: str) -> None:
     """Set another password, for an owner who has just typed the old one."""
-    await limited(control, control.limits.door, control.limits.whose(caller))
+    await limited(control, control.limits.door, caller.bucket)
     password_hash = await control.passwords.hash(password)
     now = control.clock.now()
     async with control.route_database.transaction() as transaction:
@@ -123,7 +123,7 @@ async def change_password(control: Control, caller: Caller, password: str) -> No
 
 async def change_address(control: Control, caller: Caller, address: Address) -> None:
     """Write to the new address; the account moves when it is confirmed. A limit keeps callers from mass mail."""
-    await limited(control, control.limits.mail, control.limits.whose(caller))
+    await limited(control, control.limits.mail, caller.bucket)
     if not await may_write_to(control, address, MailedTokenPurpose.NEW_ADDRESS):
         return
     now = control.clock.now()

@@ -101,9 +101,10 @@ def _credential(request: Request) -> PresentedCredential | None:
     """The token, the key or the pass that a request shows."""
     if authorization := request.headers.get("authorization"):
         scheme, _, token = authorization.partition(" ")
-        if scheme.lower() not in ("bearer", "node"):
+        scheme = scheme.lower()
+        if scheme not in ("bearer", "node"):
             raise RouteRefused(RequestRefusal.TOKEN_WRONG)
-        return PresentedCredential(token.strip(), is_pass=scheme.lower() == "node")
+        return PresentedCredential(token.strip(), scheme == "node")
     cookie = request.cookies.get(ACCESS_COOKIE)
     return PresentedCredential(cookie) if cookie else None
 

@@ -39,11 +39,6 @@ class CallerLimits:
                 return self._by_role.get(next(iter(caller.roles), Role.CUSTOMER), self._customer)
 
     @staticmethod
-    def whose(caller: Caller) -> str:
-        """Whose bucket a caller draws from."""
-        return str(caller.key_id or caller.account_id or caller.name)
-
-    @classmethod
-    def whose_request(cls, caller: Caller, address: str) -> str:
-        """The same for a request: strangers are told apart by their address."""
-        return address_key(address) if caller.credential is Credential.NOTHING else cls.whose(caller)
+    def whose_request(caller: Caller, address: str) -> str:
+        """Whose bucket a request draws from: strangers are told apart by their address."""
+        return address_key(address) if caller.credential is Credential.NOTHING else caller.bucket

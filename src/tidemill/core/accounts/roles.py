@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from uuid import UUID
 
 from tidemill.core.clock import Instant
@@ -73,6 +74,11 @@ class Caller:
         if Role.OPERATOR not in self.roles:
             return False
         return self.second_factor or self.credential is not Credential.SESSION
+
+    @cached_property
+    def bucket(self) -> str:
+        """Whose bucket of requests they draw from: the key's own, or one for all sessions of an account."""
+        return str(self.key_id or self.account_id or self.name)
 
     @property
     def reader(self) -> EventReader:
