@@ -161,6 +161,15 @@ async def test_a_confirmed_job_is_placed_at_once(world: World) -> None:
                 await asyncio.sleep(0.005)
 
 
+async def test_tasks_that_wait_for_the_first_node_get_it_also_if_no_event_tells_of_it(world: World) -> None:
+    placing = world.placing()
+    await world.job(1)
+    await placing.tick(world.now)
+    await world.node()
+    await placing.tick(world.now)
+    assert len(await world.offers()) == 1
+
+
 async def suspend(transaction: Connection, node: Node, ids: Ids, now: Instant) -> object:
     return await nodes.suspend(transaction, node.id, suspended=True, reason="test", by="test", ids=ids, now=now)
 

@@ -99,8 +99,9 @@ class PlacingLoop(Loop):
         self._placer = self._new_placer()
         self._explaining = ExplanationMemory()
         self._filled_at: Instant | None = None
-        self._is_small_pool = True
-        """In a small pool all nodes are loaded as fast as some, and prices are compared with the current median."""
+        self._loaded = 0
+        """How many candidates there were when all of them were last loaded."""
+
         self._changed: set[UUID] = set()
         self._demands = DemandMemory()
         self._front = QueueFront(parts.loop_database, self._demands)
@@ -138,11 +139,10 @@ class PlacingLoop(Loop):
     async def _catch_up(self, now: Instant) -> None:
         """Bring the candidates up to date, and their free capacity."""
         changed, self._changed = sorted(self._changed), set()
-        is_fresh = self._filled_at is not None and 0 <= now - self._filled_at <= REFILL_US
-        if not is_fresh or (changed and self._is_small_pool):
+        if self._is_refill_due(bool(changed), now):
             every = await sellers.every(self.parts.loop_database, self._terms, self._oldest, self._extend_duty, now)
             self._placer.refill(every)
-            self._filled_at, self._is_small_pool = now, len(every) < sellers.PAGE
+            self._filled_at, self._loaded = now, len(every)
         elif changed:
             sellers_now = await sellers.some(self.parts.loop_database, changed, self._terms, self._oldest, now)
             for node_id, seller in sellers_now.items():
@@ -158,6 +158,13 @@ class PlacingLoop(Loop):
                     self._placer.reserve(
                         attempt.attempt_id, attempt.node_id, demands.get(attempt.demand_id), attempt.account_id
                     )
+
+    def _is_refill_due(self, is_changed: bool, now: Instant) -> bool:
+        """Whether to load all candidates: now and then; while tasks wait and nobody can take them; and after each change
+        if they are few, since that takes no longer than to load one, and keeps median prices current."""
+        if self._filled_at is None or not 0 <= now - self._filled_at <= REFILL_US:
+            return True
+        return (is_changed and self._loaded < sellers.PAGE) or (self._loaded == 0 and len(self._front) > 0)
 
     async def _place(self, now: Instant) -> Tick:
         await self._front.look(now)
