@@ -147,6 +147,13 @@ class CandidatePool:
         one of those kept for newcomers; if none of them can take it, any node may."""
         if draw < self._newcomers_share and (choice := self._best(demand, now, newcomers=True)):
             return self._take(choice[0], demand, choice[1])
+        ranking = self._rankings.get(demand.policy)
+        if ranking is not None and not demand.inputs:  # the direct way, for most demands: see `Ranking.change`
+            node = ranking.best(demand, now, False, ())
+            if node is None:
+                return None
+            if node is not UNSURE:
+                return self._take(node, demand)
         choice = self._best(demand, now, newcomers=False)
         return None if choice is None else self._take(choice[0], demand, choice[1])
 
