@@ -160,8 +160,8 @@ class PlacingLoop(Loop):
                     )
 
     def _is_refill_due(self, is_changed: bool, now: Instant) -> bool:
-        """Whether to load all candidates: now and then; while tasks wait and nobody can take them; and after each change
-        if they are few, since that takes no longer than to load one, and keeps median prices current."""
+        """Whether to load all candidates: now and then; while tasks wait and nobody can take them; and after each
+        change if they are few, since that takes no longer than to load one, and keeps median prices current."""
         if self._filled_at is None or not 0 <= now - self._filled_at <= REFILL_US:
             return True
         return (is_changed and self._loaded < sellers.PAGE) or (self._loaded == 0 and len(self._front) > 0)
