@@ -35,7 +35,7 @@ EXCLUDED_MAX = 64
 _NOWHERE: set[int] = set()
 
 _new_tuple = tuple.__new__
-"""Skips the keyword handling of a named tuple."""
+"""Skips the keyword handling of a named tuple (1.01 ×)."""
 
 
 class Reservation(NamedTuple):
