@@ -37,6 +37,8 @@ WRITTEN_IN_CODE = {
 }
 """Where statements stand in Python, and why."""
 
+KNOWS_RECORDS = ("store/query.py", "store/database.py")
+
 GROWS_FOR_EVER = {"event", "transfer", "task", "receipt"}
 """Tables that must be partitioned from the migration that creates them, because it cannot be added later."""
 
@@ -89,6 +91,25 @@ def test_statements_stand_in_sql_files() -> None:
         ),
         "Put the statement into a file under store/queries and call a typed function of the store.",
     )
+
+
+def records_named(module: Module) -> Iterator[str]:
+    """Where a module speaks of the driver's own rows."""
+    for use in module.uses:
+        if use.name == "asyncpg.Record":
+            yield f"{module.at(use.node)}: asyncpg.Record"
+
+
+def test_the_drivers_records_stay_where_queries_are_made() -> None:
+    expect_none(
+        (line for module in modules() if module.place not in KNOWS_RECORDS for line in records_named(module)),
+        "Declare the type of the query's rows, and let it make them.",
+    )
+
+
+def test_a_record_that_travels_is_noticed() -> None:
+    text = "import asyncpg\n\n\ndef f(row: asyncpg.Record) -> int:\n    return 1"
+    assert list(records_named(example("store/jobs/jobs.py", text)))
 
 
 def test_tables_that_grow_for_ever_are_partitioned_and_listed() -> None:
