@@ -36,8 +36,6 @@ from uuid import UUID
 
 import asyncpg
 
-from tidemill.store.arrays import bigint_array, text_array, uuid_array
-
 if TYPE_CHECKING:
     PlainConnection: TypeAlias = asyncpg.Connection[asyncpg.Record]
 else:
@@ -53,15 +51,6 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-
-_LITERALS: Mapping[str, Callable[[Sequence[Any]], str]] = {
-    "::text::uuid[]": uuid_array,
-    "::text::bigint[]": bigint_array,
-    "::text::integer[]": bigint_array,
-    "::text::smallint[]": bigint_array,
-    "::text::text[]": text_array,
-    "::text::jsonb[]": text_array,
-}
 
 
 class Connection(PlainConnection):
@@ -215,5 +204,31 @@ def compile_names(text: str) -> tuple[str, list[str], dict[str, Callable[[Sequen
 
     return _TOKEN.sub(number, text).strip(), names, literals
 
+
+def _uuid_array(values: Sequence[UUID | None]) -> str:
+    return "{" + ",".join(["NULL" if value is None else f"{value.int:032x}" for value in values]) + "}"
+
+
+def _bigint_array(values: Sequence[int]) -> str:
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+def _text_array(values: Sequence[str]) -> str:
+    if not values:
+        return "{}"
+    everything = "".join(values)
+    if '"' in everything or "\\" in everything:
+        values = [value.replace("\\", r"\\").replace('"', r"\"") for value in values]
+    return '{"' + '","'.join(values) + '"}'
+
+
+_LITERALS: Mapping[str, Callable[[Sequence[Any]], str]] = {
+    "::text::uuid[]": _uuid_array,
+    "::text::bigint[]": _bigint_array,
+    "::text::integer[]": _bigint_array,
+    "::text::smallint[]": _bigint_array,
+    "::text::text[]": _text_array,
+    "::text::jsonb[]": _text_array,
+}
 
 _BY_KEY = Query("plans/by_key")

@@ -25,11 +25,11 @@ from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
 from tidemill.core.jobs.sandboxes import MIB, RunLimits
 from tidemill.core.ledger import AccountKind, LedgerAccount
 from tidemill.core.settings.sections.artefacts import ArtefactsSettings
+from tidemill.store import checks
 from tidemill.store.database import Database
 from tidemill.store.jobs import job_views, jobs
 from tidemill.store.jobs.job_views import AttemptUse, TaskResult
 from tidemill.store.jobs.leases import AttemptAssignment
-from tidemill.store.query import Query
 from tidemill.wire.messages import DeclinedMessage, LogLines
 
 SCRIPT = task_bytes(Task("script", {"program": "print(1)", "seconds": 5}, RunLimits(seconds=10)))
@@ -131,9 +131,8 @@ async def only_result(world: World, job_id: UUID) -> TaskResult:
 async def is_sound(world: World) -> bool:
     """Whether every open task waits or is somebody's, and every job has counted what ended."""
     async with world.parts.loop_database.connection() as connection:
-        row = await Query("check/work").row(connection)
-    assert row
-    return (row["adrift"], row["miscounted"], row["held"]) == (0, 0, 0)
+        work = await checks._WORK.only(connection)
+    return (work.adrift, work.miscounted, work.held) == (0, 0, 0)
 
 
 async def test_an_owners_result_is_executed_again_by_the_house_and_then_paid(world: World, loop: VerifyingLoop) -> None:

@@ -29,11 +29,10 @@ from tidemill.core.settings import Settings, build, rows
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, DatabaseLimits
-from tidemill.store.events import events
+from tidemill.store.events import events, trail
 from tidemill.store.operations.keyring import SEALED, Keyring, SealedColumn, data_keys
 from tidemill.store.operations.processes import Process, register
 from tidemill.store.operations.rotation import alone, renew_data_key, reseal
-from tidemill.store.query import Query
 
 VAULT = SealedColumn("vault", "secret")
 CREATE = """
@@ -277,9 +276,7 @@ async def test_a_rotation_that_dies_after_a_step_leaves_a_working_pool_and_is_co
 
 async def test_keys_are_changed_while_the_audit_trail_is_continued(owner: Database, database: Database) -> None:
     async with database.transaction() as transaction:
-        row = await Query("events/trail/lock").row(transaction)
-        assert row
-        assert row["ours"]
+        assert await trail._LOCK.only(transaction)
         async with alone(owner):
             pass
 
