@@ -80,10 +80,13 @@ class Pool:
         new = [NewTask(IDS.new(self.now), b"{}", demand_of_body(body_of(1)), COST_UC) for _ in range(count)]
         return JobPlan(new, COST_UC * count, rank=1, deadline_at=later, hold_until=later)
 
-    async def place(self, limit: int = 100) -> list[NewLease]:
+    async def place(self, limit: int = 100, hourly_uc: int = HOURLY_UC) -> list[NewLease]:
         async with self.database.transaction() as transaction:
             waiting = await tasks.waiting(transaction, await tasks.front(transaction, limit))
-        wanted = [self.placement(one.rank, one.task_id, number) for number, one in enumerate(waiting)]
+        wanted = [
+            self.placement(one.rank, one.task_id, number)._replace(hourly_uc=hourly_uc)
+            for number, one in enumerate(waiting)
+        ]
         async with self.database.transaction() as transaction:
             placed = await tasks.place(transaction, wanted, self.now)
         return [one for one in wanted if one.attempt_id in placed]
@@ -142,6 +145,14 @@ async def test_a_job_is_placed_judged_and_paid_and_the_rest_of_its_hold_goes_bac
             "FROM attempt AS a JOIN transfer AS t ON t.id = a.transfer_id GROUP BY t.id, t.amount_uc"
         )
         assert [row["amount_uc"] for row in paid] == [row["paid_uc"] for row in paid] == [2_000_000, 2_000_000]
+
+
+async def test_whoever_works_for_nothing_completes_a_task_and_is_paid_nothing(pool: Pool) -> None:
+    job_id = await pool.job(1)
+    [placed] = await pool.place(hourly_uc=0)
+    await pool.apply([said(placed, *DELIVERED_AND_RIGHT)])
+    assert await pool.state(job_id) is JobState.COMPLETED
+    assert await pool.balance(LedgerAccount(AccountKind.CUSTOMER, pool.customer)) == 100 * COST_UC
 
 
 async def test_what_comes_twice_is_paid_once(pool: Pool) -> None:

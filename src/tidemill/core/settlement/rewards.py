@@ -121,6 +121,7 @@ def owed_for(
     rewards = [
         _captured(reward_ids[job_id, owner_id], job_id, holds[job_id], _provider(owner_id), amount_uc, "reward")
         for (job_id, owner_id), amount_uc in total.rewards_uc.items()
+        if amount_uc
     ]
     commissions = [
         _captured(new_id(), job_id, holds[job_id], receiver, amount_uc, "commission")

@@ -55,7 +55,7 @@ class Tables:
     paid_uc: Counter[AccountKind] = field(default_factory=Counter)
     paid_tasks: Counter[UUID] = field(default_factory=Counter)
 
-    def place(self, task_id: UUID, node: int) -> None:
+    def place(self, task_id: UUID, node: int, hourly_uc: int = HOURLY_UC) -> None:
         if task_id not in self.waiting or self.closing:
             return
         failures, tries = self.waiting.pop(task_id)
@@ -63,7 +63,7 @@ class Tables:
         self.attempts[attempt_id] = AttemptState.OFFERED
         self.leases[attempt_id] = Lease(
             *(attempt_id, task_id, JOB, CUSTOMER, NODES[node], UUID(int=20 + node), 1, failures, tries + 1),
-            *(AttemptState.OFFERED, None, None, HOURLY_UC, QUOTED_MS, NOW, None, COST_UC, HOLD, True, False),
+            *(AttemptState.OFFERED, None, None, hourly_uc, QUOTED_MS, NOW, None, COST_UC, HOLD, True, False),
         )
 
     def happen(self, happening: AttemptHappening) -> WorkPlan:
@@ -224,6 +224,16 @@ def test_a_late_result_calls_the_present_holder_off_without_blame() -> None:
     assert (plan.blames, tables.attempts[second]) == ([], AttemptState.CANCELLED)
     tables.happen(AttemptHappening(first, 1, NODES[0], (Happening.PASSED,), used_ms=10))
     tables.check()
+    assert tables.ended == {TASKS[0]: TaskState.COMPLETED}
+
+
+def test_whoever_works_for_nothing_is_owed_nothing() -> None:
+    tables = Tables()
+    tables.place(TASKS[0], 0, hourly_uc=0)
+    [attempt_id] = tables.leases
+    plan = tables.happen(AttemptHappening(attempt_id, 1, NODES[0], (Happening.DELIVERED, Happening.PASSED), used_ms=9))
+    assert [(end.paid_uc, end.transfer_id) for end in plan.ends] == [(0, None)]
+    assert (tables.held_uc, tables.paid_uc) == (COST_UC * len(TASKS), Counter())
     assert tables.ended == {TASKS[0]: TaskState.COMPLETED}
 
 

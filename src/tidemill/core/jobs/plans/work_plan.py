@@ -119,7 +119,7 @@ class WorkPlan:
     audit_verdicts: Sequence[AuditVerdict] = ()
     paid: Sequence[PaidAttempt] = ()
     reward_ids: Mapping[tuple[UUID, UUID], UUID] = field(default_factory=dict)
-    """The payment of each owner at each job."""
+    """The payment of each owner at each job. Who works for nothing gets none."""
 
     blames: Sequence[tuple[UUID, Blame]] = ()
     """What owners' records are told, besides their verified results, which are the paid ones."""
@@ -237,7 +237,7 @@ class _Draft:
         assert pay.cost_uc <= lease.cost_max_uc, "no task is placed where it would cost more than was held for it"
         self.paid.append(PaidAttempt(lease.job_id, lease.owner_id, pay))
         whose = (lease.job_id, lease.owner_id)
-        if whose not in self.reward_ids:
+        if pay.reward_uc and whose not in self.reward_ids:
             self.reward_ids[whose] = self._ids.new(self._now)
         return pay
 
@@ -251,7 +251,7 @@ class _Draft:
                 happening.verdict,
                 happening.reason,
                 pay.reward_uc if pay else 0,
-                self.reward_ids[lease.job_id, lease.owner_id] if pay else None,
+                self.reward_ids[lease.job_id, lease.owner_id] if pay and pay.reward_uc else None,
                 happening.batch_id or lease.batch_id,
                 happening.place or lease.place or 0,
             )
