@@ -34,7 +34,7 @@ from tidemill.store.database import Database
 from tidemill.store.jobs.leases import AttemptAssignment
 from tidemill.store.ledger import adjustments
 from tidemill.store.operations import duties
-from tidemill.wire.messages import AcceptedMessage, DeclinedMessage, LogLines, Reports
+from tidemill.wire.messages import AcceptedMessage, DeclinedMessage, LogLines, ProgressMessage, Reports
 
 
 @pytest.fixture
@@ -85,6 +85,50 @@ async def test_what_is_delivered_twice_is_paid_once(world: World) -> None:
     await world.deliver(offer)
     assert await world.earned(node) == earned > 0
     assert await world.value("SELECT count(*) FROM receipt_batch") == 1, "receipts of nothing are not kept"
+
+
+async def test_one_batch_that_comes_twice_at_once_is_kept_and_paid_once(world: World) -> None:
+    node = await world.node()
+    await world.job(1)
+    [offer] = await world.place()
+    batch = signed_by(node, world.receipt(offer))
+    await world.say(node, batch, batch)
+    assert await world.earned(node) > 0
+    assert await world.value("SELECT count(*) FROM receipt_batch") == 1
+
+
+@pytest.mark.parametrize("then", ["nothing", "declines"])
+async def test_a_node_may_tell_of_progress_before_it_accepts(world: World, then: str) -> None:
+    node = await world.node()
+    await world.job(1)
+    [offer] = await world.place()
+    which = (offer.attempt_id.bytes, offer.lease)
+    await world.say(node, ProgressMessage(*which, 1), AcceptedMessage(*which))
+    if then == "declines":
+        await world.say(node, DeclinedMessage(*which, "It is busy."))
+        assert await open_work(world) == (1, 0)
+        assert await world.value("SELECT broke_its_word FROM owner_record") == 1
+    else:
+        assert await world.receiving.write_begun(world.later(10)) == 1
+        assert await world.value("SELECT state FROM lease") == "running"
+        assert await world.receiving.write_begun(world.later(10)) == 0
+
+
+async def test_whoever_names_a_late_attempt_of_another_node_does_not_hide_its_result(
+    world: World, artefacts: ArtefactStore
+) -> None:
+    late, thief = await world.node(price_uc=1), await world.node()
+    await world.job(1)
+    [offer] = await world.place()
+    assert offer.node_id == late.id
+    await too_late(world)
+    named = signed_by(thief, world.receipt(offer)._replace(node_id=thief.id))
+    told = ((thief, named), (late, signed_by(late, world.receipt(offer))))
+    await world.registry.reported(
+        [ReportsArrival(LinkGeneration(node.id, node.generation), Reports(1, [said])) for node, said in told]
+    )
+    await verifying(world, artefacts).tick(world.now)
+    assert (await world.earned(late) > 0, await world.earned(thief)) == (True, 0)
 
 
 async def test_a_result_that_the_customer_does_not_expect_is_not_paid_and_another_node_tries(world: World) -> None:

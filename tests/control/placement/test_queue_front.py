@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.worlds.databases.dispatch_world import World, make_world
+from tests.worlds.databases.dispatch_world import World, body_of, make_world
 from tidemill.control.placement import queue_front
 from tidemill.control.placement.queue_front import DemandMemory, QueueFront
 from tidemill.store.database import Database
@@ -102,3 +102,15 @@ async def test_what_is_placed_is_told_with_the_numbers_that_others_find_it_by(wo
     await loop.tick(world.later(1))
     assert len(told) == 6
     assert told == await world.offers()
+
+
+async def test_demands_that_were_forgotten_are_found_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One page asks for what is known and for what is new, and there is room for one."""
+    monkeypatch.setattr(queue_front, "NUMBERS_MAX", 1)
+    await world.job(1, body=body_of(1))
+    front = QueueFront(world.parts.loop_database, DemandMemory())
+    await front.look(world.now)
+    await world.job(1, body=body_of(1, side=128))
+    await world.job(1, body=body_of(2))
+    await front.look(world.later(1))
+    assert [task.queued_task.demand is not None for task in front.page(10, ())] == [True] * 3

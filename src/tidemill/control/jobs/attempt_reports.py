@@ -81,14 +81,15 @@ class AttemptReportIntake:
         self, transaction: Connection, applied: Sequence[ReceivedReports], opened: OpenedBatches, now: Instant
     ) -> None:
         """Do what follows from fresh reports, in the transaction that counts them as received."""
-        delivered, happenings, refused, printed = [], [], [], []
+        delivered: dict[UUID, SignedReceipts] = {}
+        happenings, refused, printed = [], [], []
         for received in applied:
             for work in received.works:
                 match work:
                     case ReceiptsReport():
                         receipts = opened.get((received.link.node_id, work))
                         if isinstance(receipts, SignedReceipts):
-                            delivered.append(receipts)
+                            delivered[receipts.id] = receipts  # a batch that comes twice is one batch
                         elif receipts is not None:  # else the node is no longer known, and its receipts are ignored
                             refused.append(_refusal_event(received.link.node_id, receipts))
                     case DeclineReport(of, reason):
@@ -107,8 +108,9 @@ class AttemptReportIntake:
             await events.append(transaction, refused, self._parts.ids, now)
         if delivered or happenings:
             happenings = [self._with_acceptance(happening) for happening in happenings]
-            self._forget_delivered(delivered)
-            plan = await deliveries.apply(transaction, delivered, happenings, self._terms, self._parts.ids, now)
+            batches = list(delivered.values())
+            self._forget_delivered(batches)
+            plan = await deliveries.apply(transaction, batches, happenings, self._terms, self._parts.ids, now)
             self._parts.metrics.dispatch.ended(plan.ended_counts)
 
     async def write_begun(self, now: Instant) -> int:
@@ -127,7 +129,10 @@ class AttemptReportIntake:
             async with self._parts.loop_database.transaction() as transaction:
                 await work_plans.apply(transaction, list(last_by_attempt.values()), self._terms, self._parts.ids, now)
         for happening in due:
-            self._forget_begun(happening.node_id, AttemptLease(happening.attempt_id, happening.lease))
+            of = AttemptLease(happening.attempt_id, happening.lease)
+            _, happened = self._begun.get(happening.node_id, {}).get(of, (now, ()))
+            if happened == happening.happenings:  # else more was reported during the write
+                self._forget_begun(happening.node_id, of)
         return len(last_by_attempt)
 
     async def _signers_of(self, node_ids: set[UUID]) -> Mapping[UUID, Signer]:

@@ -14,7 +14,7 @@ from tidemill.store.jobs.job_views import QueueState
 
 
 class DispatchMetrics:
-    """The process that writes an attempt's end counts it; one that a late result overtakes is not counted."""
+    """The process that writes an attempt's end counts it; one that a late result overtakes is cancelled."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._ended = Counter(

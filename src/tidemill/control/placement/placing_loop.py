@@ -156,7 +156,7 @@ class PlacingLoop(Loop):
                 demands = await self._demands.find(transaction, {attempt.demand_id for attempt in reserved})
                 for attempt in reserved:
                     self._placer.reserve(
-                        attempt.attempt_id, attempt.node_id, demands.get(attempt.demand_id), attempt.account_id
+                        attempt.attempt_id, attempt.node_id, demands[attempt.demand_id], attempt.account_id
                     )
 
     def _is_refill_due(self, is_changed: bool, now: Instant) -> bool:

@@ -46,10 +46,11 @@ class DemandMemory:
         self._known: dict[UUID, TaskDemand | None] = {}
 
     async def find(self, connection: Connection, demand_ids: Iterable[UUID]) -> Mapping[UUID, TaskDemand | None]:
-        """What has these ids, and perhaps more."""
-        if unknown := set(demand_ids) - self._known.keys():
-            if len(self._known) >= NUMBERS_MAX:
-                self._known = {}
+        """What has these ids, and perhaps more. If there are too many, all others are forgotten."""
+        asked = set(demand_ids)
+        if unknown := asked - self._known.keys():
+            if len(self._known) + len(unknown) > NUMBERS_MAX:
+                self._known, unknown = {}, asked
             self._known |= await tasks.demands(connection, unknown)
         return self._known
 
@@ -128,7 +129,7 @@ def _looked_up(
     """The task with its demand, and with the nodes that it must avoid."""
     before = tried.get(task.task_id, _NOWHERE_TRIED)
     return task._replace(
-        demand=demands.get(task.demand_id),
+        demand=demands[task.demand_id],
         excluded=before.node_ids,
         for_house=task.is_audit or before.for_house,
     )

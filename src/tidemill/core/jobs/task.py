@@ -154,17 +154,18 @@ def steps(
 ) -> TaskStep | None:
     """The same for happenings known together, as a result and its verdict; None if the first changes nothing.
 
-    A node may report its progress twice, also together with a report that changes something.
+    A node may report its progress twice, or before it accepts; what changes nothing is passed over.
     """
-    while len(happenings) > 1 and happenings[0] in _SAID_AGAIN and after(attempt.state, happenings[0]) is None:
-        happenings = happenings[1:]
-    result = step(task, attempt, happenings[0], patience, wanted=wanted)
-    for happening in happenings[1:]:
-        if result is None:
+    result: TaskStep | None = None
+    for happening in happenings:
+        life, state = (result.task, result.attempt) if result else (task, attempt.state)
+        if happening in _SAID_AGAIN and after(state, happening) is None:
+            continue
+        more = step(life, Attempt(attempt.id, state), happening, patience, wanted=wanted)
+        if more is None:
+            assert result is None, "what is known together happens in order"
             return None
-        more = step(result.task, Attempt(attempt.id, result.attempt), happening, patience, wanted=wanted)
-        assert more, "what is known together happens in order"
-        result = replace(more, called_off=result.called_off)
+        result = replace(more, called_off=result.called_off) if result else more
     return result
 
 

@@ -77,13 +77,14 @@ def demand_of(task: Task) -> TaskDemand | TaskObjection:
     outputs = kind.outputs(work)
     has_names = any(output.form is FileForm.FILES for output in outputs)
     plain_bytes = archived_bytes([output.most_bytes for output in outputs]) + (NAMES_BYTES if has_names else 0)
-    return _with_id(
+    facts = (
         _demand_of(task),
         kind.needs(work),
         ceil(task.limits.seconds * 1_000),
         task.inputs,
         sealed_bytes(plain_bytes) if plain_bytes > INLINE_MAX_BYTES else 0,
     )
+    return TaskDemand(id_of(_form(*facts)), *facts)
 
 
 def stored_form(demand: TaskDemand) -> str:
@@ -91,7 +92,7 @@ def stored_form(demand: TaskDemand) -> str:
     return _form(demand.demand, demand.needs, demand.run_ms, demand.inputs, demand.result_max_bytes)
 
 
-def read_demand(form: Mapping[str, Any]) -> TaskDemand | None:
+def read_demand(demand_id: UUID, form: Mapping[str, Any]) -> TaskDemand | None:
     """The demand that a stored form tells of; None if this version cannot read it."""
     try:
         inputs = tuple(Input(name, Digest(digest), size) for name, digest, size in form["inputs"])
@@ -101,14 +102,9 @@ def read_demand(form: Mapping[str, Any]) -> TaskDemand | None:
             inputs=_artefacts(inputs),
             priority=placement.PriorityLevel(form["demand"]["priority"]),
         )
-        return _with_id(demand, Needs(**form["needs"]), form["run_ms"], inputs, form["result_max_bytes"])
+        return TaskDemand(demand_id, demand, Needs(**form["needs"]), form["run_ms"], inputs, form["result_max_bytes"])
     except (KeyError, TypeError, ValueError):
         return None
-
-
-def _with_id(demand: Demand, needs: Needs, run_ms: int, inputs: tuple[Input, ...], result_max_bytes: int) -> TaskDemand:
-    form = _form(demand, needs, run_ms, inputs, result_max_bytes)
-    return TaskDemand(id_of(form), demand, needs, run_ms, inputs, result_max_bytes)
 
 
 def _form(demand: Demand, needs: Needs, run_ms: int, inputs: tuple[Input, ...], result_max_bytes: int) -> str:

@@ -39,7 +39,7 @@ _MS = SECOND // 1000
 _KEPT = AT_WORK | {AttemptState.SUBMITTED, AttemptState.EXPIRED}
 """Attempts that may still deliver something."""
 
-_TASK_STATES = {
+_TASKS_OF_HOLDERS = {
     AttemptState.ACCEPTED: TaskState.ASSIGNED,
     AttemptState.RUNNING: TaskState.COMPUTING,
     AttemptState.SUBMITTED: TaskState.PROOF_SUBMITTED,
@@ -124,7 +124,7 @@ class Lives:
             self.attempts.pop(attempt.number, None)
             return False
         plan = self._follow(attempt, life, happening)
-        if not (plan.states or plan.resumed):
+        if plan.is_empty:
             return False
         self._tally.happened[happening] += 1
         self._carry_out(plan)
@@ -237,7 +237,7 @@ class Lives:
         """An attempt goes on, and has its task."""
         self._move(attempt, state)
         life = self.tasks[attempt.task]
-        self._set_life(attempt.task, TaskLife(_TASK_STATES[state], life.failures, life.tries, attempt.id))
+        self._set_life(attempt.task, TaskLife(_TASKS_OF_HOLDERS[state], life.failures, life.tries, attempt.id))
 
     def _set_life(self, task: int, life: TaskLife) -> None:
         self._watch.task(task, self.tasks[task], life)

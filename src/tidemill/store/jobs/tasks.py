@@ -85,7 +85,7 @@ async def waiting(transaction: Connection, keys: Sequence[bytes]) -> list[Queued
 async def demands(connection: Connection, demand_ids: Iterable[UUID]) -> Mapping[UUID, TaskDemand | None]:
     """What tasks demand, by id; None if this version cannot read it."""
     stored = await _FIND_DEMANDS.rows(connection, ids=sorted(demand_ids))
-    return {demand.id: read_demand(demand.body) for demand in stored}
+    return {demand.id: read_demand(demand.id, demand.body) for demand in stored}
 
 
 async def place(transaction: Connection, leases: Sequence[NewLease], now: Instant) -> Mapping[UUID, int]:

@@ -25,7 +25,6 @@ class Unpayable(Fault):
     def __init__(self, refused: Sequence[tuple[Transfer, PostingRefusal]]) -> None:
         entry, refusal = refused[0]
         super().__init__(f"{entry.cause} cannot be paid. {refusal.sentence}")
-        self.hold_ids = {entry.hold_id for entry, _ in refused}
 
 
 async def reserve(transaction: Connection, planned: PlannedHold, ids: Ids, now: Instant) -> PostingRefusal | None:

@@ -40,10 +40,11 @@ class LateReceipt(NamedTuple):
 
 @dataclass(frozen=True)
 class DeliveredWork:
-    """What was delivered: happenings by attempt, and results that may be wanted though they are late, by attempt."""
+    """What was delivered: happenings by attempt, and results that may be wanted though they are late, by attempt and
+    the node that claims it."""
 
     happenings: Mapping[UUID, AttemptHappening]
-    late: Mapping[UUID, LateReceipt]
+    late: Mapping[tuple[UUID, UUID], LateReceipt]
 
 
 def named_attempts(batches: Iterable[SignedReceipts], reports: Iterable[AttemptHappening]) -> set[tuple[UUID, UUID]]:
@@ -76,14 +77,14 @@ def read_deliveries(
         for report in reversed(reports)
         if (lease := leases.get(report.attempt_id)) and lease.is_held_by(report.node_id, report.lease)
     }
-    late: dict[UUID, LateReceipt] = {}
+    late: dict[tuple[UUID, UUID], LateReceipt] = {}
     for batch in batches:
         for place, receipt in enumerate(batch.receipts):
             attempt_id = receipt.attempt_id
             lease = leases.get(attempt_id)
             if lease is None:
-                late.setdefault(attempt_id, LateReceipt(receipt, batch.id, place))
-            elif attempt_id not in happenings and _is_for(receipt, lease):
+                late.setdefault((attempt_id, batch.node_id), LateReceipt(receipt, batch.id, place))
+            elif attempt_id not in happenings and is_for(receipt, lease):
                 judged = _judge(receipt, lease, batch.house, crashes.get(lease.task_id, ()), patience, now)
                 happenings[attempt_id] = _happening(receipt, judged, batch.id, place)
     delivered = {
@@ -91,12 +92,12 @@ def read_deliveries(
         for happening in happenings.values()
         if Happening.DELIVERED in happening.happenings
     }
-    return DeliveredWork(
-        happenings, {id_: entry for id_, entry in late.items() if _may_count(entry.receipt, delivered)}
-    )
+    wanted = {claim: entry for claim, entry in late.items() if _may_count(entry.receipt, delivered)}
+    return DeliveredWork(happenings, wanted)
 
 
-def _is_for(receipt: Receipt, lease: Lease) -> bool:
+def is_for(receipt: Receipt, lease: Lease) -> bool:
+    """Whether a receipt is of this attempt: of its task, by its node, under its lease."""
     return lease.is_held_by(receipt.node_id, receipt.lease) and lease.task_id == receipt.task_id
 
 

@@ -164,6 +164,8 @@ def follow(
 
     A task that a late delivery takes is left to it by whoever else has it.
     """
+    happenings = list(happenings)
+    assert len({happening.attempt_id for happening in happenings}) == len(happenings), "an attempt is named once"
     draft = _Draft(terms, ids, now)
     for delivery in late:
         draft.resume(delivery)
@@ -211,7 +213,7 @@ class _Draft:
         pay = self._pay(happening, lease) if step.task.state is TaskState.COMPLETED else None
         self._end_attempt(happening, lease, step.attempt, pay)
         self._move_task(lease, step, pay)
-        if step.blame:
+        if step.blame and lease.hold_id is not None:  # nobody's record tells of audits
             self.blames.append((lease.owner_id, step.blame))
         if step.attempt is AttemptState.CANCELLED:
             self.called_off.append(CallOff(lease.attempt_id, lease.node_id, lease.tries, happening.reason))
