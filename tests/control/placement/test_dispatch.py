@@ -353,6 +353,21 @@ async def test_a_late_result_is_taken_until_another_has_delivered(
     assert await open_work(world) == (0, 0)
 
 
+async def test_a_late_result_that_is_wrong_leaves_its_task_as_often_tried_as_it_was(
+    world: World, artefacts: ArtefactStore
+) -> None:
+    late = await world.node()
+    await world.job(1)
+    [offer] = await world.place()
+    await too_late(world)
+    await world.node()
+    [again] = await world.place()
+    assert again.lease == 2
+    await world.say(late, signed_by(late, world.receipt(offer, sha256=bytes(32))))
+    await verifying(world, artefacts).tick(world.now)
+    assert await world.value("SELECT tries FROM task_queue") == 2
+
+
 async def test_a_late_result_is_worth_nothing_when_another_was_first(world: World) -> None:
     late = await world.node()
     await world.job(1)

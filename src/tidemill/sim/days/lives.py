@@ -143,7 +143,7 @@ class Lives:
         holder = None if life.holder is None else self.attempts[life.holder.int]
         if happening is not Happening.DELIVERED or (holder is not None and holder.state not in AT_WORK):
             return WorkPlan()  # nothing but a first result is taken from an attempt that was given up
-        late = LateDelivery(lease, None if holder is None else self._lease(holder))
+        late = LateDelivery(lease._replace(tries=life.tries), None if holder is None else self._lease(holder))
         return follow((), {}, self._terms, self._ids, self._now, late=[late])
 
     def _lease(self, attempt: SimulatedAttempt, failures: int = 0) -> Lease:
@@ -178,6 +178,7 @@ class Lives:
         for lease in plan.resumed:
             if self.is_waiting(lease.task_id.int):
                 self.fewer()  # the late result came before another attempt was made
+            self.attempts[lease.attempt_id.int].tries = lease.tries
             self._continue(self.attempts[lease.attempt_id.int], lease.state)
         ended = {}
         for end in plan.ends:

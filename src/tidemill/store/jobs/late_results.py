@@ -20,6 +20,7 @@ class _TakenTask(NamedTuple):
     task_id: UUID
     rank: int
     failures: int
+    tries: int
 
 
 _FIND = Query("jobs/late/find", Lease)
@@ -42,10 +43,11 @@ async def take(transaction: Connection, late: Mapping[tuple[UUID, UUID], LateRec
     task_ids = sorted(delivered)
     waiting = await _UNQUEUE.rows(transaction, ranks=list(RANKS), task_ids=task_ids)
     holders = {lease.task_id: lease for lease in await _HOLDERS.rows(transaction, task_ids=task_ids)}
-    taken = [*waiting, *(_TakenTask(lease.task_id, lease.rank, lease.failures) for lease in holders.values())]
+    taken = [*waiting, *(_TakenTask(held.task_id, held.rank, held.failures, held.tries) for held in holders.values())]
     return [
         LateDelivery(
-            delivered[task.task_id]._replace(rank=task.rank, failures=task.failures), holders.get(task.task_id)
+            delivered[task.task_id]._replace(rank=task.rank, failures=task.failures, tries=task.tries),
+            holders.get(task.task_id),
         )
         for task in taken
     ]

@@ -54,11 +54,13 @@ class Tables:
     fund_uc: int = 0
     paid_uc: Counter[AccountKind] = field(default_factory=Counter)
     paid_tasks: Counter[UUID] = field(default_factory=Counter)
+    tried: Counter[UUID] = field(default_factory=Counter)
 
     def place(self, task_id: UUID, node: int, hourly_uc: int = HOURLY_UC) -> None:
         if task_id not in self.waiting or self.closing:
             return
         failures, tries = self.waiting.pop(task_id)
+        self.tried[task_id] += 1
         attempt_id = UUID(int=1_000 + len(self.attempts))
         self.attempts[attempt_id] = AttemptState.OFFERED
         self.leases[attempt_id] = Lease(
@@ -78,8 +80,9 @@ class Tables:
         holder = next((held for held in self.leases.values() if held.task_id == lease.task_id), None)
         if holder is not None and holder.state is AttemptState.SUBMITTED:
             return WorkPlan()
-        failures, _ = self.waiting.pop(lease.task_id, (lease.failures, 0))
-        late = LateDelivery(lease._replace(failures=failures), holder)
+        held = (holder.failures, holder.tries) if holder else (0, 0)
+        failures, tries = self.waiting.pop(lease.task_id, held)
+        late = LateDelivery(lease._replace(failures=failures, tries=tries), holder)
         return self.write(follow((), self.leases, TERMS, IDS, NOW, late=[late]))
 
     def close(self) -> WorkPlan:
@@ -104,6 +107,7 @@ class Tables:
             self.leases[lease.attempt_id] = lease
             del self.given_up[lease.attempt_id]
         for again in plan.waiting:
+            assert again.tries == self.tried[again.task_id], "no try is forgotten"
             self.waiting[again.task_id] = (again.failures, again.tries)
         for task_end in plan.task_ends:
             assert task_end.task_id not in self.ended, "a task ends once"
@@ -222,7 +226,7 @@ def test_a_late_result_calls_the_present_holder_off_without_blame() -> None:
     plan = tables.deliver_late(first)
     assert [call_off.attempt_id for call_off in plan.called_off] == [second]
     assert (plan.blames, tables.attempts[second]) == ([], AttemptState.CANCELLED)
-    tables.happen(AttemptHappening(first, 1, NODES[0], (Happening.PASSED,), used_ms=10))
+    tables.happen(AttemptHappening(first, 2, NODES[0], (Happening.PASSED,), used_ms=10))
     tables.check()
     assert tables.ended == {TASKS[0]: TaskState.COMPLETED}
 

@@ -84,7 +84,10 @@ class AttemptHappening(NamedTuple):
 
 
 class LateDelivery(NamedTuple):
-    """An attempt that was given up and delivers after all, while its task waits again or another attempt has it."""
+    """An attempt that was given up and delivers after all, while its task waits again or another attempt has it.
+
+    Its lease has the failures and tries of its task by now, so that none is forgotten.
+    """
 
     lease: Lease
     holder: Lease | None

@@ -202,8 +202,19 @@ class _Draft:
         self._customers: dict[UUID, UUID] = {}
 
     def plan(self) -> WorkPlan:
-        parts = {name: value for name, value in vars(self).items() if not name.startswith("_")}
-        return WorkPlan(**parts, events=[*self._doubts, *self._announcements()])
+        return WorkPlan(
+            self.changes,
+            self.ends,
+            self.waiting,
+            self.resumed,
+            self.task_ends,
+            self.called_off,
+            self.audit_verdicts,
+            self.paid,
+            self.reward_ids,
+            self.blames,
+            [*self._doubts, *self._announcements()] if self._doubts or self._customers else (),
+        )
 
     def advance(self, happening: AttemptHappening, lease: Lease, step: TaskStep) -> None:
         """The holder's attempt takes a step, and its task with it."""

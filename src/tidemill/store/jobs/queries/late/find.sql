@@ -1,5 +1,5 @@
--- Attempts that were given up while their tasks are still open, as leases. Rank and failures are those of whoever has
--- the task now, so they are not told here.
+-- Attempts that were given up while their tasks are still open, as the leases that they held. Rank, failures and tries
+-- have changed since: whoever has the task now tells them.
 SELECT a.id AS attempt_id, a.task_id, a.job_id, j.account_id, a.node_id, a.owner_id, 0::smallint AS rank,
        0::smallint AS failures, a.lease AS tries, a.state, a.batch_id, a.place, a.hourly_uc, a.quoted_ms, a.offered_at,
        t.expected, t.cost_max_uc, j.hold_id, j.closing IS NULL AS wanted, j.private
