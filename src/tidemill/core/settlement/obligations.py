@@ -7,6 +7,7 @@ the next one before it ends, and either both happen or neither.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import Instant
@@ -15,8 +16,7 @@ from tidemill.core.ledger.accounts import LedgerAccount
 from tidemill.core.ledger.entries import Entry, Hold, Release, Transfer
 
 
-@dataclass(frozen=True, slots=True)
-class Obligation:
+class Obligation(NamedTuple):
     """An amount that is owed now. Without a hold it comes out of the payer's balance, as far as that goes."""
 
     id: UUID

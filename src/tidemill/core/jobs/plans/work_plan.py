@@ -8,8 +8,8 @@ jobs is decided by `job_ends`, once they have counted their ends: their rows are
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
@@ -104,8 +104,7 @@ class AuditVerdict(NamedTuple):
     repeated_by: UUID | None
 
 
-@dataclass(frozen=True)
-class WorkPlan:
+class WorkPlan(NamedTuple):
     """Everything that follows from what happened. Nothing else is written."""
 
     changes: Sequence[LeaseChange] = ()
@@ -118,7 +117,7 @@ class WorkPlan:
     called_off: Sequence[CallOff] = ()
     audit_verdicts: Sequence[AuditVerdict] = ()
     paid: Sequence[PaidAttempt] = ()
-    reward_ids: Mapping[tuple[UUID, UUID], UUID] = field(default_factory=dict)
+    reward_ids: Mapping[tuple[UUID, UUID], UUID] = MappingProxyType({})
     """The payment of each owner at each job. Who works for nothing gets none."""
 
     blames: Sequence[tuple[UUID, Blame]] = ()
@@ -129,7 +128,7 @@ class WorkPlan:
     @property
     def is_empty(self) -> bool:
         """Whether nothing follows."""
-        return not any(vars(self).values())
+        return not any(self)
 
     @property
     def states(self) -> dict[UUID, AttemptState]:
