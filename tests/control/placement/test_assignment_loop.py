@@ -10,8 +10,8 @@ import pytest
 
 from tests.worlds.agents.link_ends import Agent, MemoryRegistry, served, soon
 from tests.worlds.databases.dispatch_world import Node, World, make_world
-from tidemill.control.jobs.attempt_reports import work_terms
 from tidemill.control.placement.assignment_loop import AssignmentLoop
+from tidemill.control.terms import work_terms
 from tidemill.core.jobs.plans.work_plan import CallOff, WorkPlan
 from tidemill.link.held.server import Links
 from tidemill.store.address import DatabaseUrls

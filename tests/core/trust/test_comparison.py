@@ -18,9 +18,10 @@ from tidemill.core.jobs.sandboxes import RunLimits
 from tidemill.core.matrices.npy import MatrixLayout, header_of
 from tidemill.core.pictures import png_of
 from tidemill.core.settings.sections.trust import VerificationSettings
-from tidemill.core.trust.audits.comparison import Difference, ExecutionPair, compare, is_as_signed, is_undetermined
+from tidemill.core.trust.audits.comparison import Difference, ExecutionPair, compare, is_undetermined
 from tidemill.core.trust.checks.choice import CheckManner, ResultFacts, manner_of
 from tidemill.core.trust.checks.plausibility import AttemptTimes, MeasuredSpeeds, doubt_about, is_doubtful
+from tidemill.core.trust.checks.receipt_checks import is_as_signed
 from tidemill.core.trust.checks.verdict import Ruling, Verdict
 
 LIMITS = RunLimits(seconds=10)

@@ -10,8 +10,7 @@ import pytest
 
 from tests.worlds.databases.dispatch_world import SIDE, World, make_world, result_of, result_sha256
 from tests.worlds.databases.node_rows import told
-from tidemill.control.jobs.attempt_reports import work_terms
-from tidemill.control.placement.placing_loop import selling_terms
+from tidemill.control.terms import selling_terms, work_terms
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.jobs.job import JobState
 from tidemill.core.jobs.kinds.kind import TaskObjection

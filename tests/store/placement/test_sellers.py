@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from tests.worlds.databases.dispatch_world import World, make_world
-from tidemill.control.placement.placing_loop import selling_terms
+from tidemill.control.terms import selling_terms
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import DAY, SECOND
 from tidemill.core.jobs.kinds.task_body import Input, Task, task_bytes

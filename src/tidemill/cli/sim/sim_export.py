@@ -70,7 +70,7 @@ async def members_of(connection: "Connection", settings: "Settings") -> "tuple[l
 
 async def _online(connection: "Connection", settings: "Settings") -> "list[Member]":
     """Every node that gets work, also outside its owner's hours: the file has the hours."""
-    from tidemill.control.placement.placing_loop import selling_terms
+    from tidemill.control.terms import selling_terms
     from tidemill.core.placement.seller import seller_of
     from tidemill.sim.days.worlds.world import Member
     from tidemill.store.clock import read_clock

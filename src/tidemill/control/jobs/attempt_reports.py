@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from tidemill.control.parts import Parts
+from tidemill.control.terms import work_terms
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.events.log import Event
 from tidemill.core.jobs.attempt import Happening
@@ -22,12 +23,9 @@ from tidemill.core.jobs.attempt_reports import (
 )
 from tidemill.core.jobs.events import ReceiptsRefused
 from tidemill.core.jobs.plans.deliveries import SignedReceipts
-from tidemill.core.jobs.plans.happenings import AttemptHappening, WorkTerms
+from tidemill.core.jobs.plans.happenings import AttemptHappening
 from tidemill.core.jobs.receipts import ReceiptRefusal, read_batch
-from tidemill.core.jobs.task import RetryLimits
 from tidemill.core.notices.mail.letters import one_line
-from tidemill.core.placement.supply import plan_of
-from tidemill.core.settings import Settings
 from tidemill.store.events import events
 from tidemill.store.jobs import deliveries, task_output, work_plans
 from tidemill.store.jobs.deliveries import Signer
@@ -182,10 +180,3 @@ def _open_batch(batch_id: UUID, batch: ReceiptsReport, signer: Signer) -> Signed
 def _refusal_event(node_id: UUID, refused: RefusedBatch) -> Event:
     refusal = refused.refusal
     return ReceiptsRefused(refused.owner_id, node_id, refusal.code, refusal.sentence, refusal in SEVERE)
-
-
-def work_terms(settings: Settings) -> WorkTerms:
-    """The rules by which attempts are judged and paid in this pool."""
-    jobs = settings.jobs
-    patience = RetryLimits(failures_max=jobs.attempts_max, owners_failing=jobs.owners_failing)
-    return WorkTerms(patience, plan_of(settings.money, settings.bonus_fund, settings.plans))

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from tidemill.control.context import Control
 from tidemill.control.http.problems import RouteRefused, unless_refused
-from tidemill.control.jobs.attempt_reports import work_terms
+from tidemill.control.terms import work_terms
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.clock import SECOND, Instant

@@ -1,8 +1,9 @@
 """Reaping: closes work that nobody does any more. Any number of copies may run."""
 
-from tidemill.control.jobs.attempt_reports import AttemptReportIntake, work_terms
+from tidemill.control.jobs.attempt_reports import AttemptReportIntake
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
+from tidemill.control.terms import work_terms
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.plans.work_plan import WorkPlan
 from tidemill.store.jobs import abandoned_work

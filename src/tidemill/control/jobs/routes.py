@@ -18,7 +18,6 @@ from tidemill.control.http.problems import RouteRefused, documented, unless_refu
 from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.http.views import API
 from tidemill.control.jobs import job_orders
-from tidemill.control.jobs.attempt_reports import work_terms
 from tidemill.control.jobs.job_logs import LogFollower, followed
 from tidemill.control.jobs.job_views import (
     AttemptUsePage,
@@ -33,6 +32,7 @@ from tidemill.control.jobs.job_views import (
     quote_view,
     result_views,
 )
+from tidemill.control.terms import work_terms
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.clock import HOUR, Instant
 from tidemill.core.events.log import Cursor

@@ -13,11 +13,11 @@ from uuid import UUID
 
 import structlog
 
-from tidemill.control.jobs.attempt_reports import work_terms
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.control.placement.queue_front import DemandClass, DemandMemory, QueueFront
+from tidemill.control.terms import selling_terms, work_terms
 from tidemill.core.accounts.events import AccountBlocked
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import SECOND, Instant
@@ -32,13 +32,10 @@ from tidemill.core.nodes.health.events import (
     NodeOffline,
     NodeOnline,
 )
-from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.operations.switches import Switch
 from tidemill.core.placement.explanations import ExplanationMemory
 from tidemill.core.placement.placer import Placer
 from tidemill.core.placement.plan import PlacementPlan, PlannedAttempt, QueuedTask, inputs_of
-from tidemill.core.placement.seller import SellerDefaults
-from tidemill.core.settings import Settings
 from tidemill.store.jobs import leases
 from tidemill.store.jobs.leases import AttemptAssignment
 from tidemill.store.nodes import node_cache
@@ -234,15 +231,3 @@ class PlacingLoop(Loop):
     def _new_placer(self) -> Placer:
         settings = self.parts.settings
         return Placer(self._policies, self._plan, settings.scheduling.policy.value, settings.newcomers.placements)
-
-
-def selling_terms(settings: Settings) -> SellerDefaults:
-    heat = HeatLimits(settings.nodes.pause_above_c, settings.nodes.resume_at_c)
-    newcomers = settings.newcomers
-    return SellerDefaults(
-        settings.market.default_hourly_uc,
-        settings.reputation.start_points,
-        heat,
-        int(newcomers.new_for_s * SECOND),
-        newcomers.new_for_results,
-    )

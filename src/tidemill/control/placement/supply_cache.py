@@ -8,7 +8,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from tidemill.control.parts import Parts
-from tidemill.control.placement.placing_loop import selling_terms
+from tidemill.control.terms import selling_terms
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.placement.supply import Supply
 from tidemill.store.database import Database

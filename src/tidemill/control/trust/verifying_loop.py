@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
-from tidemill.control.jobs.attempt_reports import work_terms
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
+from tidemill.control.terms import work_terms
 from tidemill.control.trust.stored_results import StoredResults
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import DatabaseFault

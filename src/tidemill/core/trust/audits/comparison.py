@@ -27,7 +27,6 @@ from tidemill.core.settings.sections.trust import VerificationSettings
 from tidemill.core.trust.checks import exact, images, replay, similarity
 from tidemill.core.trust.checks.exact import ResultHash
 from tidemill.core.trust.checks.images import Picture
-from tidemill.core.trust.checks.receipt_checks import is_inline
 from tidemill.core.trust.checks.replay import Execution
 from tidemill.core.trust.checks.similarity import Measure, ResultValues
 from tidemill.core.trust.checks.task_checks import read_matrix
@@ -59,13 +58,6 @@ class Difference:
     owner_id: UUID
     claimed: bytes
     found: bytes | None
-
-
-def is_as_signed(receipt: Receipt, *, is_uploaded: bool) -> bool:
-    """Whether the pool has the result of an open task. `is_uploaded` says that the attempt itself sent its artefact."""
-    if receipt.artefact is not None:
-        return is_uploaded and not receipt.envelopes and receipt.artefact.text == receipt.result_sha256.hex()
-    return is_inline(receipt)
 
 
 def is_same(claim: Receipt, repeated: Receipt) -> bool:

@@ -58,6 +58,13 @@ def is_inline(receipt: Receipt) -> bool:
     return is_open and hmac.compare_digest(hashlib.sha256(receipt.inline).digest(), receipt.result_sha256)
 
 
+def is_as_signed(receipt: Receipt, *, is_uploaded: bool) -> bool:
+    """Whether the pool has the result of an open task. `is_uploaded` says that the attempt itself sent its artefact."""
+    if receipt.artefact is not None:
+        return is_uploaded and not receipt.envelopes and receipt.artefact.text == receipt.result_sha256.hex()
+    return is_inline(receipt)
+
+
 def at_fault(reason: str) -> ReceiptJudgement:
     """It failed as it did for other owners: no other needs to try it."""
     return ReceiptJudgement((Happening.FAULTED,), "", f"{reason} {TASK_AT_FAULT}")
