@@ -356,7 +356,8 @@ def test_a_broken_connection_keeps_what_came_unless_it_had_a_checksum(here: Here
     client = here.client()
     content = os.urandom(3 * MIB)
     path = client.begun(len(content))
-    client.half_sent(path, len(content), content[:MIB], **checksum(content)).close()
+    with client.half_sent(path, len(content), content[:MIB], **checksum(content)) as sending, fed_steadily(sending):
+        until(lambda: client.add(path, 1, b"x").status_code == 423, "it is being added to")
     until(lambda: client.add(path, 1, b"x").status_code == 409, "it let go")
     assert client.look(path).headers["upload-offset"] == "0", "it had a checksum"
     client.half_sent(path, len(content), content[: 2 * MIB]).close()
