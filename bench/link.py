@@ -33,6 +33,7 @@ from pools import pool_of_its_own
 from tidemill.core.clock import Instant
 from tidemill.core.settings import Settings
 from tidemill.core.signatures import Identity, fingerprint
+from tidemill.link.held.door import LinkRules
 from tidemill.link.held.registry import (
     Acknowledgement,
     AdmissionGrant,
@@ -43,7 +44,6 @@ from tidemill.link.held.registry import (
     ReportsArrival,
     Supersession,
 )
-from tidemill.link.held.rules import LinkRules
 from tidemill.link.held.server import Links
 from tidemill.wire.channels import ChannelEnded, ChannelHasRoom, ChannelReceived
 from tidemill.wire.handshake import CallingAgent

@@ -9,8 +9,8 @@ import pytest
 from tests.link.test_hostile_peers import frame, is_cut_off
 from tests.worlds.agents.link_ends import MemoryRegistry, Trouble, facts, served, soon
 from tidemill.core.signatures import Identity
+from tidemill.link.held.door import LinkRules
 from tidemill.link.held.registry import ReportsAnswer, ReportsArrival
-from tidemill.link.held.rules import LinkRules
 from tidemill.wire.messages import ChannelCredit
 from tidemill.wire.websocket import Opcode
 

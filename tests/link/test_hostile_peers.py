@@ -7,7 +7,7 @@ import pytest
 
 from tests.worlds.agents.link_ends import Served, opening, served, soon
 from tidemill.core.clock import SECOND
-from tidemill.link.held.rules import LinkRules
+from tidemill.link.held.door import LinkRules
 from tidemill.wire.channels import CHANNELS_MAX
 from tidemill.wire.link_phases import LinkPhase
 from tidemill.wire.messages import FRAME_MAX, ChannelOpen, Ping, Wish, encode

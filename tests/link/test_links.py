@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from tests.worlds.agents.link_ends import MemoryRegistry, facts, served, soon
 from tidemill.core.signatures import Identity
-from tidemill.link.held.rules import LinkRules
+from tidemill.link.held.door import LinkRules
 from tidemill.wire.link import Closed, Instructed, Safe, TurnedAway
 from tidemill.wire.messages import BeatMessage, Wish
 

@@ -14,7 +14,7 @@ import uvloop
 from tests.worlds.agents.link_ends import POOL, Agent, MemoryRegistry, Served, StillClock, opening, soon
 from tidemill.core.settings import Settings
 from tidemill.core.settings.sections.edge import HttpSettings
-from tidemill.link.held.rules import LinkRules
+from tidemill.link.held.door import LinkRules
 from tidemill.link.held.server import Links
 from tidemill.serving.http_server import create_server, listen
 

@@ -28,7 +28,7 @@ from tidemill.agent.home.identity import (
 from tidemill.agent.home.leave_wish import forget_pool
 from tidemill.agent.home.rules_file import RulesFile
 from tidemill.agent.machine import Hardware
-from tidemill.agent.work.workshop_sandboxes import open_workshop
+from tidemill.agent.work.workshop import open_workshop
 from tidemill.core.faults import AgentFault
 from tidemill.core.nodes.join_tokens import JoinTokenParts
 from tidemill.core.nodes.rules.rules import HeatLimits

@@ -23,7 +23,7 @@ from tidemill.core.faults import Fault
 from tidemill.core.settings import Settings
 from tidemill.core.signatures import fingerprint
 from tidemill.host.private_files import make_private_file_once
-from tidemill.link.held.rules import LinkRules
+from tidemill.link.held.door import LinkRules
 from tidemill.link.held.server import Links
 from tidemill.store.database import Database
 from tidemill.store.operations.pool_secrets import load_identity, load_verification_key

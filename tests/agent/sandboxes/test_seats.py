@@ -10,9 +10,9 @@ import pytest
 from tests.worlds.sandboxes.sandbox_cell import LAUNCHER, PYTHON, Cell, groups, processes, shown
 from tidemill.agent.sandboxes.bubblewrap.runtime import python_runtime
 from tidemill.agent.sandboxes.bubblewrap.sandbox import open_bubblewrap
-from tidemill.agent.sandboxes.choice import choose, reasons
 from tidemill.agent.sandboxes.exits import wait_status
 from tidemill.agent.sandboxes.interface import SandboxFault
+from tidemill.agent.work.workshop import choose, reasons
 from tidemill.core.jobs.sandboxes import (
     Ability,
     Command,

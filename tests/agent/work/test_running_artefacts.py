@@ -20,8 +20,7 @@ from tidemill.agent.home.identity import new_membership
 from tidemill.agent.standing import AgentStanding, LinkStanding, LinkState
 from tidemill.agent.work.attempt_directories import AttemptDirectories
 from tidemill.agent.work.work import WorkInHand
-from tidemill.agent.work.workshop import Workshop
-from tidemill.agent.work.workshop_sandboxes import open_workshop
+from tidemill.agent.work.workshop import Workshop, open_workshop
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.jobs.kinds.task_body import Input

@@ -13,6 +13,7 @@ from tests.worlds.receiving import fresh
 from tidemill.core.clock import Instant
 from tidemill.core.faults import Fault
 from tidemill.core.signatures import Identity, fingerprint
+from tidemill.link.held.door import LinkRules
 from tidemill.link.held.registry import (
     Acknowledgement,
     AdmissionDenial,
@@ -24,7 +25,6 @@ from tidemill.link.held.registry import (
     ReportsArrival,
     Supersession,
 )
-from tidemill.link.held.rules import LinkRules
 from tidemill.link.held.server import Links
 from tidemill.wire.channels import ChannelEnded, ChannelReceived
 from tidemill.wire.handshake import CallingAgent

@@ -6,9 +6,11 @@ other side has lost are sent or fetched twice.
 """
 
 import asyncio
+import json
 import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -18,7 +20,6 @@ from uuid import UUID
 import httpx2
 import structlog
 
-from tidemill.agent.artefacts.upload_notes import UploadNotes
 from tidemill.agent.link.pool_http import FinalRefusal, NodeHttpClient, PassingFailure
 from tidemill.core.artefacts.artefact import Digest, Purpose
 from tidemill.core.artefacts.metadata import read_number, write_metadata
@@ -29,6 +30,7 @@ from tidemill.core.faults import Fault
 from tidemill.core.pace import Backoff
 from tidemill.core.refusals import Refusal
 from tidemill.host.clocks import steady
+from tidemill.host.private_files import replace_private_file
 
 log = structlog.get_logger()
 
@@ -38,6 +40,7 @@ UPLOADS = "/api/v1/artefacts/uploads"
 _BY_DIGEST = "/api/v1/artefacts/by-digest"
 _TUS = {"Tus-Resumable": "1.0.0"}
 _ARTEFACT = "Tidemill-Artefact"
+_NOTE_MAX = 4096
 _PIECE_BYTES = 1024 * 1024
 _PACE_S = 60.0
 _PACE_BYTES = 64 * 1024
@@ -77,7 +80,7 @@ class Transfers:
         patience: TransferPatience = PATIENCE,
     ) -> None:
         self._pool = NodeHttpClient(urls, trust, write_pass)
-        self._notes = UploadNotes(notes)
+        self._notes = _UploadNotes(notes)
         self._dice = dice
         self._patience = patience
 
@@ -171,10 +174,40 @@ class _Outgoing:
         return write_metadata(purpose=self.purpose, sha256=self.digest.text, attempt=str(self.attempt_id))
 
 
+class _UploadNotes:
+    """Where this machine's uploads are in the pool, so that a restarted agent resumes them: a small file for each.
+
+    A note that is lost or damaged costs an upload from the start, and nothing else.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def read(self, attempt_id: UUID, digest: Digest) -> str | None:
+        """The upload's path at the pool, if these bytes were being uploaded."""
+        try:
+            noted = json.loads(self._file(attempt_id).read_bytes()[:_NOTE_MAX])
+            return str(noted["location"]) if noted["digest"] == digest.text else None
+        except (OSError, ValueError, LookupError, TypeError):
+            return None
+
+    def write(self, attempt_id: UUID, digest: Digest, location: str) -> None:
+        with suppress(OSError):  # a full disk must not keep a result from the pool
+            self._directory.mkdir(mode=0o700, exist_ok=True)
+            replace_private_file(self._file(attempt_id), json.dumps({"digest": digest.text, "location": location}))
+
+    def forget(self, attempt_id: UUID) -> None:
+        with suppress(OSError):
+            self._file(attempt_id).unlink(missing_ok=True)
+
+    def _file(self, attempt_id: UUID) -> Path:
+        return self._directory / f"{attempt_id}.json"
+
+
 class _Upload:
     """One result on its way."""
 
-    def __init__(self, pool: NodeHttpClient, notes: UploadNotes, outgoing: _Outgoing) -> None:
+    def __init__(self, pool: NodeHttpClient, notes: _UploadNotes, outgoing: _Outgoing) -> None:
         self.stands_at = 0
         self._pool = pool
         self._notes = notes

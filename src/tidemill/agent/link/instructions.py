@@ -14,7 +14,7 @@ from tidemill.agent.home.rules_file import RulesFile
 from tidemill.agent.machine.prover import KIND as CHALLENGE
 from tidemill.agent.machine.prover import Prover
 from tidemill.agent.standing import AgentStanding
-from tidemill.agent.work.assignment_taker import AssignmentTaker
+from tidemill.agent.work.work import WorkInHand
 from tidemill.core.faults import Fault
 from tidemill.core.jobs.receipts import read_batch
 from tidemill.core.nodes.pool_urls import URLS_MAX, is_as_safe, is_pool_url
@@ -51,7 +51,7 @@ class InstructionFollower:
         standing: AgentStanding,
         reporting: Reporter,
         rules: RulesFile,
-        runner: AssignmentTaker,
+        work: WorkInHand,
         prover: Prover,
         *,
         changed: Callable[[], None],
@@ -61,7 +61,7 @@ class InstructionFollower:
         self._standing = standing
         self._reporting = reporting
         self._rules = rules
-        self._runner = runner
+        self._work = work
         self._changed = changed
         self._moved = moved
         self._wishes: Mapping[str, Callable[[bytes], Awaitable[None]]] = {
@@ -95,7 +95,7 @@ class InstructionFollower:
             case Assignment():
                 await self._answer_once(instruction)
             case Cancel():
-                await self._runner.cancelled(instruction)
+                await self._work.cancelled(instruction)
             case Wish():
                 if wish := self._wishes.get(instruction.kind):
                     await wish(instruction.body)
@@ -113,7 +113,7 @@ class InstructionFollower:
             return DeclinedMessage(
                 assignment.attempt_id, assignment.lease, "Too much waits on this machine for the pool to receive it."
             )
-        return await self._runner.assigned(assignment)
+        return await self._work.assigned(assignment)
 
     async def _take_rules(self, body: bytes) -> None:
         """Merge the pool's rule book: of each rule the newest counts. Report the result if the pool lacks it."""

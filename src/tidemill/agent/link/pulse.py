@@ -13,7 +13,7 @@ import structlog
 
 from tidemill.agent.machine import Hardware, beat_of
 from tidemill.agent.standing import AgentStanding, in_hand, reading_of
-from tidemill.agent.work.assignment_taker import AssignmentTaker
+from tidemill.agent.work.work import WorkInHand
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
 from tidemill.core.nodes.rules.rule_book import rules_of
@@ -35,7 +35,7 @@ class Pulse:
         standing: AgentStanding,
         reporting: Reporter,
         hardware: Hardware,
-        runner: AssignmentTaker,
+        work: WorkInHand,
         dice: Random,
         look_again: Callable[[], None],
     ) -> None:
@@ -43,7 +43,7 @@ class Pulse:
         self._standing = standing
         self._reporting = reporting
         self._hardware = hardware
-        self._runner = runner
+        self._work = work
         self._dice = dice
         self._look_again = look_again
         self._session: LinkSession | None = None
@@ -72,14 +72,14 @@ class Pulse:
         """Rest if the rules or the machine say so."""
         begun_work = in_hand(self._standing.reasons(wall()))
         if begun_work is not None:
-            await self._runner.rest(begun_work)
+            await self._work.rest(begun_work)
         self._standing.news.set()
 
     async def _beat(self) -> None:
         standing, now = self._standing, wall()
         standing.state = await self._hardware.state()
         rules = rules_of(standing.book)
-        reading = reading_of(standing.state, self._runner.own_uses_pct)
+        reading = reading_of(standing.state, self._work.own_uses_pct)
         standing.senses = sense(standing.senses, reading, rules, standing.limits, now)
         standing.round_trip_us = self._session.round_trip_us if self._session else None
         await self.obey_rules()

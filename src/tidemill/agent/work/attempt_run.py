@@ -21,9 +21,8 @@ from tidemill.agent.runners import OUT
 from tidemill.agent.sandboxes.bubblewrap.runtime import python_runtime
 from tidemill.agent.sandboxes.interface import OutputStream, RunListener
 from tidemill.agent.work.attempt_in_hand import AttemptInHand, Stage
-from tidemill.agent.work.device_grants import grants_for
 from tidemill.agent.work.sealed_results import ResultRecipients, SealedResult, seal_files
-from tidemill.agent.work.workshop import Inputs
+from tidemill.agent.work.workshop import Inputs, grants_for
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
 from tidemill.core.jobs.kinds import KINDS

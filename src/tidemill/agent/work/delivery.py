@@ -1,7 +1,11 @@
-"""Delivers receipts to the pool: signs them in batches, and puts them into the spool before their attempts are removed.
+"""Hands finished attempts over: uploads each result, for hours if need be, and then delivers the receipt to the pool.
 
-Receipts that come at about the same time share a signature and a write to the disk. When no other attempt is in hand, a
-receipt does not wait for others. If the disk is full, it is tried again: until then the receipt stays with its attempt.
+The receipt goes last, so that whoever has it can get the result, too. A pool that cannot be reached is tried again. If
+the pool refuses the result, the attempt is given back.
+
+Receipts that come at about the same time share a signature and a write to the spool. When no other attempt is in hand,
+a receipt does not wait for others. If the disk is full, it is tried again: until then the receipt stays with its
+attempt.
 """
 
 import asyncio
@@ -11,18 +15,53 @@ from dataclasses import dataclass
 
 import structlog
 
+from tidemill.agent.work.attempt_in_hand import AttemptInHand, Stage, StopReason
+from tidemill.agent.work.workshop import Uploads
+from tidemill.core.artefacts.artefact import Digest, Purpose
+from tidemill.core.clock import HOUR, SECOND
+from tidemill.core.faults import Fault
 from tidemill.core.jobs.receipts import BATCH_MAX_BYTES, Receipt, batch_bytes, receipt_bytes, sign_batch
+from tidemill.core.refusals import Refusal
 from tidemill.core.signatures import Identity
+from tidemill.host.clocks import steady
 from tidemill.link.dialled.reports import Reporter
 from tidemill.wire.messages import ReceiptsMessage, Report
 
 log = structlog.get_logger()
 
+UPLOAD_US = 24 * HOUR
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 GATHER_S = 0.05
 BATCH_MAX = 64
 AGAIN_S = 5.0
 
 _HEAD_BYTES, _EACH_BYTES = 16, 4
+
+
+async def hand_over(in_hand: AttemptInHand, receipt: Receipt, uploads: Uploads, delivery: "Delivery") -> None:
+    """Returns when the receipt is kept for the pool, or the attempt is to be given back."""
+    if receipt.artefact is not None and (sentence := await _uploaded(in_hand, receipt.artefact, uploads)):
+        in_hand.stop_reason, in_hand.sentence = StopReason.GIVEN_BACK, sentence
+        return
+    in_hand.stage = Stage.REPORTING
+    await delivery.deliver(receipt)
+
+
+async def _uploaded(in_hand: AttemptInHand, digest: Digest, uploads: Uploads) -> str | None:
+    """Why the result is not with the pool; None if it is."""
+    in_hand.stage = Stage.UPLOADING
+    pause_s, until = FIRST_PAUSE_S, steady() + UPLOAD_US
+    while True:
+        try:
+            answer = await uploads.upload(in_hand.attempt.result, Purpose.RESULT, in_hand.attempt.id, digest)
+        except Fault as fault:
+            log.info("result not uploaded yet", attempt=str(in_hand.attempt.id), cause=str(fault), again_s=pause_s)
+            if steady() + pause_s * SECOND > until:
+                return f"The result could not be uploaded. {fault}"
+        else:
+            return f"The pool did not take the result. {answer.sentence}" if isinstance(answer, Refusal) else None
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,9 @@ import structlog
 
 from tidemill.agent.standing import AgentStanding
 from tidemill.agent.work.attempt_directories import AttemptDirectories, AttemptDirectory
-from tidemill.agent.work.attempt_in_hand import OCCUPYING, AttemptInHand, Stage, StopReason
-from tidemill.agent.work.attempt_progress import AttemptProgress
+from tidemill.agent.work.attempt_in_hand import OCCUPYING, AttemptInHand, AttemptProgress, Stage, StopReason
 from tidemill.agent.work.attempt_run import AttemptGivenBack, AttemptRun
-from tidemill.agent.work.delivery import Delivery, keep_reporting
-from tidemill.agent.work.handover import hand_over
+from tidemill.agent.work.delivery import Delivery, hand_over, keep_reporting
 from tidemill.agent.work.workshop import FeasibleTask, Inputs, Uploads, Workshop
 from tidemill.core.clock import Instant
 from tidemill.core.faults import Fault
@@ -48,7 +46,7 @@ _OLD_LEASE = "This attempt is held here under a newer lease."
 
 
 class WorkInHand:
-    """All attempts in hand. Implements `tidemill.agent.work.assignment_taker.AssignmentTaker`."""
+    """All attempts in hand. It runs those that it accepts, and reports by itself."""
 
     def __init__(
         self,
@@ -70,7 +68,7 @@ class WorkInHand:
 
     @property
     def own_uses_pct(self) -> dict[int, float]:
-        """An attempt uses its devices alone and wholly; of the CPU it uses its share of the cores."""
+        """How much of each device, by its index, the attempts may use: all of their own, and of the CPU their cores."""
         machine, occupying = self._standing.machine, self._occupying()
         if machine is None or not occupying:
             return {}

@@ -1,35 +1,47 @@
-"""What this machine can carry out: its sandboxes, the kinds that it has runners for, and its room for tasks.
+"""What this machine can carry out: its sandboxes, the kinds that it has runners for, its room and devices for tasks.
 
 The agent learns at the start what does not work here and why, and tells the pool and the owner. So it declines, and
-never begins, an attempt whose limits it could not enforce or whose kind it does not know.
+never begins, an attempt whose limits it could not enforce or whose kind it does not know. A sandbox that does not work
+stops no agent: the agent keeps its link, and says why it takes no such work.
 """
 
+import re
 import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 from uuid import UUID
 
+import structlog
+
+from tidemill.agent.home.home import Home
 from tidemill.agent.runners import RUNNERS, Runner, available
-from tidemill.agent.sandboxes.choice import choose, reasons
-from tidemill.agent.sandboxes.interface import Sandbox
-from tidemill.agent.work.device_grants import is_grantable
+from tidemill.agent.sandboxes.bubblewrap.sandbox import open_bubblewrap
+from tidemill.agent.sandboxes.engine.sandbox import SOCKETS, open_engine
+from tidemill.agent.sandboxes.interface import Sandbox, SandboxFault
 from tidemill.core.artefacts.artefact import Digest, Purpose
+from tidemill.core.faults import Fault
 from tidemill.core.jobs.kinds import KINDS, work_of
 from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.task_body import Priority, Task, read_task
 from tidemill.core.jobs.results import is_reader
-from tidemill.core.jobs.sandboxes import MIB, Ability
+from tidemill.core.jobs.sandboxes import MIB, Ability, Enforcement, RunGrants, SandboxRefusal, unmet
 from tidemill.core.nodes.attempt_queue import MachineRoom, MachineShare, QueueRefusal
 from tidemill.core.nodes.machine.abilities import NodeAbilities, abilities_bytes, missing_ability
-from tidemill.core.nodes.machine.hardware import Machine
+from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine
 from tidemill.core.refusals import Refusal
+
+log = structlog.get_logger()
 
 SPARE_MEMORY_MIB = 512
 SPARE_DISK_MIB = 1_024
 """Memory and disk space that tasks leave to the machine's owner."""
+
+DRIVER = Path("/proc/driver/nvidia/gpus")
+SHARED_FILES = ("/dev/nvidiactl", "/dev/nvidia-uvm")
+_LINE = re.compile(r"^(GPU UUID|Device Minor):\s*(\S+)", re.MULTILINE)
 
 PRIORITIES: Mapping[Priority, int] = {Priority.LOW: -1, Priority.NORMAL: 0, Priority.HIGH: 1}
 
@@ -133,6 +145,67 @@ class Workshop:
         return {name: lacking.get(name) or unfit.get(name) for name in RUNNERS}
 
 
+@asynccontextmanager
+async def open_workshop(home: Home) -> AsyncIterator[Workshop]:
+    """Open every sandbox that works, the quicker one first. Each removes what a killed agent left where it runs."""
+    sandboxes: list[Sandbox] = []
+    faults: list[str] = []
+    engine = next((socket for socket in SOCKETS if socket.is_socket()), None)
+    openings: list[Awaitable[Sandbox]] = [open_bubblewrap(home.runs)]
+    openings += [open_engine(home.images, engine)] if engine else []
+    for opening in openings:
+        try:
+            sandboxes.append(await opening)
+        except Fault as fault:
+            log.warning("sandbox not usable", cause=str(fault))
+            faults.append(str(fault))
+        except OSError as error:
+            faults.append(f"Tasks cannot be run beside {home.path} ({error.strerror}): look at who may write there.")
+    try:
+        yield Workshop(home.path, tuple(sandboxes), tuple(faults))
+    finally:
+        for sandbox in sandboxes:
+            sandbox.close()
+
+
+def choose(available: Sequence[Sandbox], demands: frozenset[Ability], needs_image: bool) -> Sandbox | SandboxRefusal:
+    """The first sandbox that enforces every demand; one that runs images where the task brings its own."""
+    if not available:
+        return SandboxRefusal.NO_SANDBOX
+    fitting = [sandbox for sandbox in available if not needs_image or Ability.IMAGE in sandbox.enforced.abilities]
+    if not fitting:
+        return SandboxRefusal.NO_IMAGES
+    return next((sandbox for sandbox in fitting if demands <= sandbox.enforced.abilities), SandboxRefusal.DEMANDS_UNMET)
+
+
+def reasons(available: Sequence[Sandbox], demands: frozenset[Ability]) -> tuple[str, ...]:
+    """What each sandbox lacks for these demands, a sentence each, none twice."""
+    return tuple(dict.fromkeys(sentence for sandbox in available for sentence in unmet(demands, sandbox.enforced)))
+
+
+def is_grantable(device: Device) -> bool:
+    """Whether a device can be given to a task. Others are reported to the pool, but get no work."""
+    return device.kind is DeviceKind.NVIDIA and device.failing is None
+
+
+def grants_for(devices: Sequence[Device], network: bool, enforced: Enforcement, driver: Path = DRIVER) -> RunGrants:
+    """What a run is given: its own devices, and no others. A fault if the driver does not say where a device is.
+
+    Bubblewrap is given the device's files, an engine the device's name. The driver says which file belongs to which
+    device: the numbers that tools show may follow another order.
+    """
+    if not devices:
+        return RunGrants(network=network)
+    if Ability.IMAGE in enforced.abilities:
+        return RunGrants(network=network, gpus=tuple(device.uuid for device in devices))
+    minors = _minors(driver)
+    missing = [device.uuid for device in devices if device.uuid not in minors]
+    if missing:
+        raise SandboxFault(f"The driver does not say where device {missing[0]} is: look at {driver}.")
+    files = (*SHARED_FILES, *(f"/dev/nvidia{minors[device.uuid]}" for device in devices))
+    return RunGrants(network=network, devices=tuple(map(PurePosixPath, files)))
+
+
 def _refusal(task: Task, task_id: bytes, runner: Runner | None) -> QueueRefusal | None:
     if not any(task_id):
         return QueueRefusal.TASK_UNNAMED
@@ -151,3 +224,10 @@ def _share(task: Task) -> MachineShare:
         devices=task.devices,
         gpu_memory_mib=task.gpu_memory_mib,
     )
+
+
+def _minors(driver: Path) -> dict[str, str]:
+    """The number in the name of each device's file, by the device's UUID."""
+    texts = (file.read_text(errors="replace") for file in sorted(driver.glob("*/information")))
+    fields_of_devices = (dict(_LINE.findall(text)) for text in texts)
+    return {fields["GPU UUID"]: fields["Device Minor"] for fields in fields_of_devices if len(fields) == 2}

@@ -84,12 +84,16 @@ class ReportEffects:
 
 
 @dataclass(frozen=True)
-class _Clock:
+class ClockFacts:
+    """The node's clock: the body of the kind `clock`."""
+
     utc_offset_s: Annotated[int, Whole(-OFFSET_MAX_S, OFFSET_MAX_S)]
 
 
 @dataclass(frozen=True)
-class _Leave:
+class LeaveFacts:
+    """Why it leaves: the body of the kind `leave`."""
+
     reason: Annotated[str, Text(300)] = ""
 
 
@@ -169,7 +173,7 @@ def _rules(stored: StoredNode, body: bytes) -> tuple[RuleBook | None, bool, tupl
 
 
 def _offset(stored: StoredNode, body: bytes) -> tuple[int | None, tuple[Event, ...]]:
-    clock = read_json(_Clock, body, _SMALL_BYTES_MAX)
+    clock = read_json(ClockFacts, body, _SMALL_BYTES_MAX)
     if isinstance(clock, Malformed):
         return None, (_refused(stored, CLOCK, "clock_malformed", clock.sentence),)
     return (None if clock.utc_offset_s == stored.utc_offset_s else clock.utc_offset_s), ()
@@ -186,7 +190,7 @@ def _carries(stored: StoredNode, body: bytes) -> tuple[NodeAbilities | None, tup
 
 def _reason(body: bytes) -> str:
     """Why a node leaves. It leaves even if the reason cannot be read."""
-    leave = read_json(_Leave, body, _SMALL_BYTES_MAX)
+    leave = read_json(LeaveFacts, body, _SMALL_BYTES_MAX)
     return "" if isinstance(leave, Malformed) else leave.reason
 
 

@@ -7,7 +7,7 @@ bounded memory, whoever is at the other end.
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntFlag
 from typing import Protocol
@@ -15,7 +15,6 @@ from uuid import UUID
 
 from tidemill.core.clock import SECOND, Instant
 from tidemill.link.held.door import Visitor
-from tidemill.link.held.listening_time import ListeningTime
 from tidemill.link.held.registry import LinkGeneration
 from tidemill.link.held.streams import ChannelBroken, HeldStream
 from tidemill.wire.channels import ChannelEnded, ChannelHasRoom, ChannelOpened, ChannelReceived, Channels
@@ -29,6 +28,7 @@ _UNSENT_MAX = 256 * 1024
 _PIECE = 64 * 1024
 _UNREAD_US = 30 * SECOND
 _LINGER_US = 5 * SECOND
+_STEP_MAX_US = SECOND
 _THEIR_REASONS = frozenset({"wrong_pool", "version"})
 """Why an agent may turn the pool away: its owner has to look at its token, or at its version."""
 
@@ -53,6 +53,28 @@ class LinkCounters:
     bytes_in: int = 0
     bytes_out: int = 0
     refused: Counter[str] = field(default_factory=Counter)
+
+
+class ListeningTime:
+    """Time as a link server counts it: only while it could hear. It goes on by at most a second between two marks.
+
+    For a process that was stopped or got no processor time, hardly any time has passed afterwards: no node counts as
+    silent for a time in which we did not listen. What waits in the sockets is read before much more time passes.
+    """
+
+    def __init__(self, monotonic_us: Callable[[], int]) -> None:
+        self._monotonic_us = monotonic_us
+        self._marked_us = monotonic_us()
+        self._counted_us = 0
+
+    def now(self) -> Instant:
+        return Instant(self._counted_us + min(self._monotonic_us() - self._marked_us, _STEP_MAX_US))
+
+    def mark(self) -> Instant:
+        """To be called several times a second while we listen."""
+        self._counted_us = self.now()
+        self._marked_us = self._monotonic_us()
+        return Instant(self._counted_us)
 
 
 class ConnectionListener(Protocol):

@@ -7,11 +7,10 @@ by address, so that one address cannot fill the doorway. A trusted proxy speaks 
 from collections import Counter
 from dataclasses import dataclass
 from http import HTTPStatus
-from ipaddress import ip_address, ip_network
 
 from tidemill.core.nodes.pool_urls import is_address
+from tidemill.core.proxies import TrustedProxies
 from tidemill.core.rate_limits import address_key
-from tidemill.link.held.rules import LinkRules
 from tidemill.wire.upgrade import Rejection, UpgradeRequest
 
 _NO_BROWSERS = Rejection(HTTPStatus.FORBIDDEN, "Agents connect here, and no browser has business to.")
@@ -23,6 +22,17 @@ _TOO_MANY_HERE = Rejection(
     HTTPStatus.SERVICE_UNAVAILABLE, "Too many agents are being let in from this address right now: come back soon."
 )
 _LEAVING = Rejection(HTTPStatus.SERVICE_UNAVAILABLE, "This process is stopping: try another.")
+
+
+@dataclass(frozen=True)
+class LinkRules:
+    """The most connections at once; of these, how many may be shaking hands, in all and from one address."""
+
+    beat_ms: int
+    connections_max: int = 20_000
+    shaking_max: int = 2_000
+    shaking_from_one_address_max: int = 64
+    trusted_proxies: tuple[str, ...] = ()
 
 
 @dataclass
@@ -39,7 +49,7 @@ class Door:
 
     def __init__(self, rules: LinkRules) -> None:
         self._rules = rules
-        self._proxies = [ip_network(proxy) for proxy in rules.trusted_proxies]
+        self._proxies = TrustedProxies(rules.trusted_proxies)
         self._networks: Counter[str] = Counter()
         self.inside = 0
         self.shaking = 0
@@ -50,7 +60,7 @@ class Door:
         if request.values("origin"):
             return _NO_BROWSERS
         address = self.address_of(peer, request)
-        network = None if self._is_trusted(address) else address_key(address)
+        network = None if address in self._proxies else address_key(address)
         if rejection := self._rejection(network):
             return rejection
         self.inside += 1
@@ -78,10 +88,10 @@ class Door:
 
         The list may hold any text of a client, so anything but an address is ignored.
         """
-        if not self._is_trusted(peer):
+        if peer not in self._proxies:
             return peer
         forwarded = [part.strip() for value in request.values("x-forwarded-for") for part in value.split(",")]
-        last = next((address for address in reversed(forwarded) if address and not self._is_trusted(address)), peer)
+        last = next((address for address in reversed(forwarded) if address and address not in self._proxies), peer)
         return last if is_address(last) and "%" not in last else peer
 
     def _rejection(self, network: str | None) -> Rejection | None:
@@ -95,12 +105,3 @@ class Door:
         if network is not None and self._networks[network] >= rules.shaking_from_one_address_max:
             return _TOO_MANY_HERE
         return None
-
-    def _is_trusted(self, address: str) -> bool:
-        if not self._proxies:
-            return False
-        try:
-            parsed = ip_address(address)
-        except ValueError:
-            return False
-        return any(parsed in proxy for proxy in self._proxies)

@@ -18,12 +18,10 @@ import structlog
 from tidemill.core.clock import Clock
 from tidemill.core.faults import Fault
 from tidemill.core.signatures import Identity
-from tidemill.link.held.admissions import Admissions
-from tidemill.link.held.connection import HeldConnection, LinkCounters
+from tidemill.link.held.connection import HeldConnection, LinkCounters, ListeningTime
 from tidemill.link.held.deliveries import Deliveries
-from tidemill.link.held.door import Door
-from tidemill.link.held.listening_time import ListeningTime
-from tidemill.link.held.presence import Presence
+from tidemill.link.held.door import Door, LinkRules
+from tidemill.link.held.presence import Admissions, Presence
 from tidemill.link.held.registry import (
     Acknowledgement,
     AdmissionDenial,
@@ -33,7 +31,6 @@ from tidemill.link.held.registry import (
     ReportsAnswer,
     Supersession,
 )
-from tidemill.link.held.rules import LinkRules
 from tidemill.link.held.speed import PURPOSE, SpeedTest
 from tidemill.link.held.streams import ChannelBroken, HeldStream
 from tidemill.wire.link import PoolLink

@@ -19,18 +19,20 @@ _BYTES_MAX = 16 * 1024
 
 
 @dataclass(frozen=True)
-class _Cached:
+class Cached:
+    """The body of the kind `cache`."""
+
     digests: Annotated[tuple[Annotated[str, Text(64)], ...], Most(DIGESTS_MAX)]
 
 
 def cached_bytes(newest_first: Iterable[Digest]) -> bytes:
     """The report: the newest digests, in an order that does not change when one of them is used again."""
-    return json_bytes(_Cached(tuple(sorted(digest.text for digest in islice(newest_first, DIGESTS_MAX)))))
+    return json_bytes(Cached(tuple(sorted(digest.text for digest in islice(newest_first, DIGESTS_MAX)))))
 
 
 def cached_of(body: bytes) -> frozenset[Digest] | Malformed:
     """The reported digests, if all of them can be read."""
-    cached = read_json(_Cached, body, _BYTES_MAX)
+    cached = read_json(Cached, body, _BYTES_MAX)
     if isinstance(cached, Malformed):
         return cached
     digests = frozenset(digest for digest in map(read_digest, cached.digests) if isinstance(digest, Digest))
