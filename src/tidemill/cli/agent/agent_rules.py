@@ -25,7 +25,7 @@ app = typer.Typer(help="The rules by which this machine works.", no_args_is_help
 @app.command()
 def show(as_json: AsJson = False) -> None:
     """The rules that hold, and where they were set."""
-    _print(_file().read(), as_json=as_json)
+    _print(RulesFile(own_home(agent_settings()).rules).read(), as_json=as_json)
 
 
 @app.command("set")
@@ -41,7 +41,9 @@ def set_rules(
 ) -> None:
     """Set rules, all of them or none."""
     wishes = dict(_wish(rule) for rule in rules)
-    book = _file().change(wishes, by=operator_name(), now=wall())
+    home = own_home(agent_settings())
+    prepare(home)
+    book = RulesFile(home.rules).change(wishes, by=operator_name(), now=wall())
     if isinstance(book, Refusal):
         raise CommandRefused(book.sentence)
     _print(book, as_json=as_json)
@@ -52,12 +54,6 @@ def _wish(rule: str) -> tuple[str, object]:
     if name == "work":
         raise CommandRefused("Use `tidemill agent drain`, `pause` or `resume` for this.")
     return name, value
-
-
-def _file() -> RulesFile:
-    home = own_home(agent_settings())
-    prepare(home)
-    return RulesFile(home.rules)
 
 
 def _print(book: RuleBook, *, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from tidemill.core.settings import CONFIG_VARIABLE, Settings, SourcedSettings, b
 from tidemill.host.standard_error import say
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import connect
-from tidemill.store.embedded import EmbeddedServer, attach
+from tidemill.store.embedded import EmbeddedServer, attach, has_cluster
 from tidemill.store.query import Connection
 
 URL_VARIABLE = "TIDEMILL_URL"
@@ -70,10 +70,17 @@ def running_urls(settings: Settings) -> DatabaseUrls:
 
 @asynccontextmanager
 async def database_urls(settings: Settings) -> AsyncIterator[DatabaseUrls]:
-    """The pool's database. An embedded server that is down is started for the length of one command."""
+    """The pool's database. An embedded server that is down is started for the length of one command.
+
+    Only `tidemill up` and `tidemill db restore` make a database: a command that reads finds one, or says that there is
+    none."""
     try:
         urls = running_urls(settings)
     except NotRunning:
+        if not has_cluster(settings.home):
+            raise NotRunning(
+                f"There is no pool in {settings.home}: start one with `tidemill up`, or name its home in TIDEMILL_HOME."
+            ) from None
         server = server_of(settings)
         await server.start()
         try:

@@ -69,8 +69,7 @@ def export(
     if file is None:
         _read(lambda c: _export(c, since, until, print_line))
         return
-    with file.open("x", encoding="ascii") as out:
-        count = _read(lambda c: _export(c, since, until, lambda line: _write(out.write, line)))
+    count = _read(lambda c: _export_to(file, c, since, until))
     say(f"{count} acts are in {file}.")
 
 
@@ -142,6 +141,12 @@ async def _export(
     return count
 
 
+async def _export_to(file: Path, connection: Connection, since: datetime | None, until: datetime | None) -> int:
+    """Write the trail to a new file, which is made only once there is a database to read from."""
+    with file.open("x", encoding="ascii") as out:
+        return await _export(connection, since, until, lambda line: out.write(line + "\n"))
+
+
 def _read(question: Callable[[Connection], Awaitable[T]]) -> T:
     """Ask the database itself, which is started for this if the pool is down."""
 
@@ -150,10 +155,6 @@ def _read(question: Callable[[Connection], Awaitable[T]]) -> T:
             return await question(connection)
 
     return asyncio.run(ask())
-
-
-def _write(write: Callable[[str], object], line: str) -> None:
-    write(line + "\n")
 
 
 def _tip(text: str) -> TrailTip:

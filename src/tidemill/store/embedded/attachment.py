@@ -12,6 +12,11 @@ from tidemill.store.embedded.passwords import database_urls, read_passwords
 from tidemill.store.embedded.processes import READY, running_postmaster
 
 
+def has_cluster(home: Path) -> bool:
+    """Whether a home holds the data of a server, running or not."""
+    return ServerLayout.of(home).data.is_dir()
+
+
 def attach(home: Path) -> DatabaseUrls:
     """The URLs of the running server, without connecting to it."""
     layout = ServerLayout.of(home)
