@@ -28,6 +28,9 @@ from tidemill.core.notices.mail import LetterKind
 API = "/api/v1"
 NEW_PASSWORD = "another horse 5 battery"
 WRONG = "wrong horse 6 battery"
+EVERYWHERE = 12
+"""So many failures from all networks lock strangers out. Each takes a tenth of a second, so they are few here."""
+
 _networks = count(1)
 
 
@@ -56,7 +59,8 @@ class Town:
 
 @pytest.fixture(scope="module")
 def town() -> Iterator[Town]:
-    settings = {**MANY, "TIDEMILL_HTTP_TRUSTED_PROXIES": "127.0.0.1"}
+    everywhere = {"TIDEMILL_LOGIN_FAILURES_EVERYWHERE_MAX": str(EVERYWHERE)}
+    settings = {**MANY, **everywhere, "TIDEMILL_HTTP_TRUSTED_PROXIES": "127.0.0.1"}
     with reachable_directory() as home, pool_in(home, **settings) as pool:
         running = pool.up()
         running.set_up()
@@ -261,7 +265,7 @@ def test_a_stranger_locks_only_their_own_network(town: Town, ann: Person) -> Non
 def test_many_networks_at_once_lock_out_only_those_the_account_was_not_used_from(town: Town, ann: Person) -> None:
     owner = elsewhere()
     assert log_in(town.running, ann, headers=owner).status_code == 200
-    assert {town.wrong(ann, elsewhere()) for _ in range(50)} == {"login_failed"}
+    assert {town.wrong(ann, elsewhere()) for _ in range(EVERYWHERE)} == {"login_failed"}
     assert town.wrong(ann, elsewhere()) == "login_locked"
     assert code_of(log_in(town.running, ann, headers=elsewhere())) == "login_locked"
     assert log_in(town.running, ann, headers=owner).status_code == 200, "the owner's own network is let in"
@@ -272,6 +276,54 @@ def test_many_networks_at_once_lock_out_only_those_the_account_was_not_used_from
     assert town.post("/auth/reset", {"link": link, "password": NEW_PASSWORD}, elsewhere()).status_code == 204
     renewed = replace(ann, password=NEW_PASSWORD)
     assert log_in(town.running, renewed, headers=elsewhere()).status_code == 200, "mail is the way out"
+
+
+def test_a_second_factor_lets_the_owner_in_while_many_networks_guess_the_password(town: Town) -> None:
+    owner = town.people.person(second_factor=True)
+    assert {town.wrong(owner, elsewhere()) for _ in range(EVERYWHERE)} == {"login_failed"}
+    assert code_of(log_in(town.running, owner, headers=elsewhere())) == "login_locked", "the password alone does not do"
+    guessed = replace(owner, password=WRONG)
+    assert code_of(log_in(town.running, guessed, code=owner.code(), headers=elsewhere())) == "login_locked"
+    assert log_in(town.running, owner, code=owner.code(), headers=elsewhere()).status_code == 200
+    assert town.people.letter(owner.address, LetterKind.GUESSING).parameters["tries"] == EVERYWHERE
+
+
+def test_behind_a_lock_nobody_learns_more_by_sending_codes(town: Town) -> None:
+    owner, plain, nobody = town.people.person(second_factor=True), town.people.person(), "nobody-here@people.example"
+    for address in (owner.address, plain.address, nobody):
+        for _ in range(EVERYWHERE):
+            town.post("/auth/login", {"address": address, "password": WRONG}, elsewhere())
+    tries = [(owner.address, PASSWORD), (owner.address, WRONG), (plain.address, PASSWORD), (nobody, PASSWORD)]
+    bodies = [{"address": address, "password": password, "code": "000000"} for address, password in tries]
+    answers = [words(town.post("/auth/login", body, elsewhere()))[:2] for body in bodies]
+    assert answers == [answers[0]] * 4
+    assert answers[0][1]["code"] == "login_locked"
+
+
+def test_codes_guessed_behind_a_lock_count_and_a_recovery_code_still_opens_it(town: Town) -> None:
+    owner = town.people.person(second_factor=True)
+    for _ in range(EVERYWHERE):
+        town.wrong(owner, elsewhere())
+    for guess in range(10):
+        assert code_of(log_in(town.running, owner, code=f"{guess:06}", headers=elsewhere())) == "login_locked"
+    right = log_in(town.running, owner, code=owner.code(), headers=elsewhere())
+    assert code_of(right) == "login_locked", "somebody who has the password guesses codes: none is looked at any more"
+    recovered = log_in(town.running, owner, code=owner.recovery_codes[0], headers=elsewhere())
+    assert recovered.status_code == 200
+
+
+def test_who_reset_the_password_by_mail_gets_in_although_the_guessing_goes_on(town: Town, ann: Person) -> None:
+    owner = elsewhere()
+    for _ in range(EVERYWHERE):
+        town.wrong(ann, elsewhere())
+    town.post("/auth/forgot", {"address": ann.address}, owner)
+    link = link_of(town.people.letter(ann.address, LetterKind.RESET_PASSWORD))
+    assert town.post("/auth/reset", {"link": link, "password": NEW_PASSWORD}, owner).status_code == 204
+    for _ in range(EVERYWHERE):
+        town.wrong(ann, elsewhere())
+    renewed = replace(ann, password=NEW_PASSWORD)
+    assert code_of(log_in(town.running, renewed, headers=elsewhere())) == "login_locked"
+    assert log_in(town.running, renewed, headers=owner).status_code == 200
 
 
 def test_a_reset_opens_the_door_that_ones_own_failures_locked(town: Town, ann: Person) -> None:

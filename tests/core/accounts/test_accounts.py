@@ -26,7 +26,7 @@ from tidemill.core.accounts.keys import (
 )
 from tidemill.core.accounts.known_passwords import KNOWN_PASSWORDS
 from tidemill.core.accounts.kyc import DECISIONS, SUBMISSIONS, Kyc, KycRefusal, next_kyc
-from tidemill.core.accounts.lockout import Failures, LockRules, locked_until
+from tidemill.core.accounts.lockout import Failures, LockRules, lock_of
 from tidemill.core.accounts.passwords import PASSWORD_MAX, PasswordRefusal, checked_password, normal_password
 from tidemill.core.accounts.permissions import RULES, ObjectScope, PermissionRefusal, RouteRule, why_forbidden
 from tidemill.core.accounts.roles import HOME_OPERATOR, STRANGER, Caller, Credential, Role, Scope
@@ -365,11 +365,16 @@ def test_only_ones_own_failures_lock_and_many_networks_lock_only_strangers(
 ) -> None:
     rules = LockRules(failures_max=5, everywhere_max=50, lock_us=HOUR)
     last_here, last = Instant(last_here_s * SECOND), Instant(last_s * SECOND)
-    until = locked_until(Failures(here, here + elsewhere, codes, last_here, last, known), rules)
+    lock = lock_of(Failures(here, here + elsewhere, codes, last_here, last, known), rules)
+    until = lock.until if lock else None
     if (here + elsewhere >= 50 or codes >= 10) and not known:
         assert until == last + HOUR
     else:
         assert until == (last_here + HOUR if here >= 5 else None), "what happens elsewhere prolongs nothing"
+    if lock:
+        assert not lock.opens(None)
+        assert lock.opens("abcd-efgh-ijkl-mnop"), "a recovery code opens every lock"
+        assert lock.opens("123 456") == (here < 5 and codes < 10), "codes open only where nobody guesses codes"
 
 
 @given(st.binary(min_size=20, max_size=20), st.integers(300, 4_000_000_000), st.integers(-3, 3))

@@ -1,5 +1,7 @@
 """Logging in: limits first, then the lock, then the password, then the second factor. Every try is recorded.
 
+Behind a lock only the right password with the right code gets in; everything else is refused as the lock refuses.
+
 An address without an account goes the same way and takes as long, so neither words nor time reveal anything.
 """
 
@@ -16,7 +18,7 @@ from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.notices.letters import tell
 from tidemill.core.accounts.account import Account
 from tidemill.core.accounts.addresses import Address
-from tidemill.core.accounts.lockout import Failures, LockRules, LoginRefusal, locked_until
+from tidemill.core.accounts.lockout import Failures, LockRules, LoginLock, LoginRefusal, lock_of
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.accounts.second_factor import SecondFactorRefusal, is_time_code, normal_code
 from tidemill.core.accounts.sessions import Session, SessionOrigin
@@ -52,6 +54,15 @@ class LoginCredentials:
 
 
 @dataclass(frozen=True)
+class _Door:
+    """An account that somebody wants to enter, its failures so far, and the lock before it."""
+
+    account: Account | None
+    failures: Failures
+    lock: LoginLock | None
+
+
+@dataclass(frozen=True)
 class OpenSession:
     """A session that has just begun or goes on, and the refresh token that is good for it now."""
 
@@ -63,21 +74,22 @@ async def log_in(
     control: Control, credentials: LoginCredentials, device: SessionOrigin, *, remember: bool
 ) -> OpenSession:
     """Begin a session."""
-    account_read, failures = await _find_unlocked(control, credentials.address, device)
+    door = await _approach(control, credentials.address, device, credentials.code)
+    account_read = door.account
     right = await control.passwords.verify(account_read.password_hash if account_read else None, credentials.password)
     now = control.clock.now()
     opened: OpenSession | None = None
     async with control.route_database.transaction() as transaction:
         account = await _lock_unchanged(transaction, account_read)
-        result = await _judge(control, transaction, account, credentials, now, right=right)
+        result = await _judge(control, transaction, account, credentials, now, door.lock, right=right)
         if account and result is LoginResult.OK:
             opened = await _open(control, transaction, account, device, now, remember=remember)
         elif account and result in (LoginResult.FAILED, LoginResult.CODE_WRONG):
-            await _warn_of_lock(control, transaction, account, failures, device, now)
+            await _warn_of_lock(control, transaction, account, door.failures, device, now)
         account_id = account_read.id if account_read else None
         await logins.record(transaction, credentials.address, account_id, device, result, ids=control.ids, now=now)
     if opened is None or account is None:
-        raise RouteRefused(_REFUSALS[result])
+        raise _refused(door.lock, result, now)
     if control.passwords.outdated(account.password_hash):
         await _rehash(control, account, credentials.password)
     return opened
@@ -93,32 +105,34 @@ async def reauthenticate(
         owner = await accounts.get(connection, caller.account_id)
     assert owner, "a caller with a session has an account"
     credentials = LoginCredentials(Address(owner.address), password, code)
-    account_read, failures = await _find_unlocked(control, credentials.address, device)
-    right = await control.passwords.verify(account_read.password_hash if account_read else None, password)
+    door = await _approach(control, credentials.address, device, code)
+    right = await control.passwords.verify(door.account.password_hash if door.account else None, password)
     now = control.clock.now()
     async with control.route_database.transaction() as transaction:
-        account = await _lock_unchanged(transaction, account_read)
-        result = await _judge(control, transaction, account, credentials, now, right=right)
+        account = await _lock_unchanged(transaction, door.account)
+        result = await _judge(control, transaction, account, credentials, now, door.lock, right=right)
         if account and result is LoginResult.OK:
             await sessions.freshen(transaction, caller.session_id, second_factor=account.second_factor_on, now=now)
         elif account and result in (LoginResult.FAILED, LoginResult.CODE_WRONG):
-            await _warn_of_lock(control, transaction, account, failures, device, now)
+            await _warn_of_lock(control, transaction, account, door.failures, device, now)
         await logins.record(transaction, credentials.address, owner.id, device, result, ids=control.ids, now=now)
     control.callers.forget([owner.id])
     if result is not LoginResult.OK:
-        raise RouteRefused(_REFUSALS[result])
+        raise _refused(door.lock, result, now)
 
 
 async def show_code(control: Control, account: Account, device: SessionOrigin, code: str) -> None:
-    """Check the second factor again, inside a session. A wrong code counts as in a login."""
+    """Check the second factor again, inside a session. A wrong code counts as in a login.
+
+    No password is shown here, so no code opens a lock."""
     address = Address(account.address)
-    _, failures = await _find_unlocked(control, address, device)
+    door = await _approach(control, address, device, code=None)
     now = control.clock.now()
     async with control.route_database.transaction() as transaction:
         good = await second_factors.use(transaction, account.id, code, control.keyring, control.ids, now)
         result = LoginResult.OK if good else LoginResult.CODE_WRONG
         if not good:
-            await _warn_of_lock(control, transaction, account, failures, device, now)
+            await _warn_of_lock(control, transaction, account, door.failures, device, now)
         await logins.record(transaction, address, account.id, device, result, ids=control.ids, now=now)
     if not good:
         raise RouteRefused(SecondFactorRefusal.CODE_WRONG)
@@ -161,8 +175,8 @@ async def evenly() -> AsyncIterator[None]:
         await asyncio.sleep(_EVEN_STEP_S - (loop.time() - began) % _EVEN_STEP_S)
 
 
-async def _find_unlocked(control: Control, address: Address, device: SessionOrigin) -> tuple[Account | None, Failures]:
-    """The account of an address and its failures so far. Refused if logins are locked."""
+async def _approach(control: Control, address: Address, device: SessionOrigin, code: str | None) -> _Door:
+    """The door of an account. Refused if it is locked and the code cannot open it."""
     await limited_by_address(control, control.limits.login, device)
     now, rules = control.clock.now(), _lock_rules(control)
     async with control.route_database.transaction() as transaction:
@@ -170,13 +184,21 @@ async def _find_unlocked(control: Control, address: Address, device: SessionOrig
         account_id = account.id if account else None
         since = Instant(now - rules.lock_us)
         failures = await logins.failures(transaction, address, account_id, device, since)
-        until = locked_until(failures, rules)
-        if until is not None:
+        lock = lock_of(failures, rules)
+        stays_shut = lock is not None and not lock.opens(code)
+        if stays_shut:
             await logins.record(transaction, address, account_id, device, LoginResult.LOCKED, ids=control.ids, now=now)
-    if until is not None:
+    if stays_shut:
         control.denials.note("stranger", device.address, _DOOR, LoginRefusal.LOGIN_LOCKED)
-        raise RouteRefused(LoginRefusal.LOGIN_LOCKED, max(1, -(-(until - now) // SECOND)))
-    return account, failures
+        raise _refused(lock, LoginResult.LOCKED, now)
+    return _Door(account, failures, lock)
+
+
+def _refused(lock: LoginLock | None, result: LoginResult, now: Instant) -> RouteRefused:
+    """The refusal of a login. Behind a lock it says nothing but that."""
+    if lock is None:
+        return RouteRefused(_REFUSALS[result])
+    return RouteRefused(LoginRefusal.LOGIN_LOCKED, max(1, -(-(lock.until - now) // SECOND)))
 
 
 async def _lock_unchanged(transaction: Connection, account_read: Account | None) -> Account | None:
@@ -192,9 +214,14 @@ async def _judge(
     account: Account | None,
     credentials: LoginCredentials,
     now: Instant,
+    lock: LoginLock | None,
     *,
     right: bool,
 ) -> LoginResult:
+    """What a try comes to. Behind a lock only a wrong code with the right password counts as a failure, so a lock ends
+    however many go on trying."""
+    if lock is not None and (account is None or not right or not account.second_factor_on):
+        return LoginResult.LOCKED
     if account is None or not right:
         return LoginResult.FAILED
     if account.blocked_reason is not None:
@@ -243,8 +270,15 @@ async def _open(
 async def _warn_of_lock(
     control: Control, transaction: Connection, account: Account, failures: Failures, device: SessionOrigin, now: Instant
 ) -> None:
-    """Write to the owner when this failure locks logins from a network."""
+    """Write to the owner when this failure locks logins from a network, or from all networks never used before."""
     rules = _lock_rules(control)
+    if failures.everywhere + 1 >= rules.everywhere_max:
+        attack: dict[str, LetterValue] = {
+            "tries": failures.everywhere + 1,
+            "until": now + rules.lock_us,
+            "link": "/forgot",
+        }
+        await tell(control, transaction, account, LetterKind.GUESSING, now, **attack)
     if failures.here + 1 == rules.failures_max:
         letter_values: dict[str, LetterValue] = {
             "tries": failures.here + 1,

@@ -19,8 +19,9 @@ from tidemill.core.accounts.roles import Caller, Role
 from tidemill.core.accounts.sessions import SessionOrigin
 from tidemill.core.clock import Instant
 from tidemill.core.notices.mail import LetterKind, LetterValue
-from tidemill.store.accounts import accounts, mailed_tokens
+from tidemill.store.accounts import accounts, logins, mailed_tokens
 from tidemill.store.accounts.accounts import NewAccount
+from tidemill.store.accounts.logins import LoginResult
 from tidemill.store.accounts.mailed_tokens import MailedToken, MailedTokenPurpose
 from tidemill.store.query import Connection
 
@@ -95,7 +96,9 @@ async def forgot(control: Control, address: Address, language: Language, device:
 
 
 async def reset(control: Control, proof: MailProof, password: str, device: SessionOrigin) -> None:
-    """Set another password, for a person who can read the account's mail. The second factor stays as it is."""
+    """Set another password, for a person who can read the account's mail. The second factor stays as it is.
+
+    From then on their network may try to log in, whatever strangers do meanwhile."""
     await limited_by_address(control, control.limits.door, device)
     _checked(password, proof.address or Address(""))
     password_hash = await control.passwords.hash(password)
@@ -106,6 +109,9 @@ async def reset(control: Control, proof: MailProof, password: str, device: Sessi
             _checked(password, token.address)
             account = await _account_still_at(transaction, token)
             await _set_password(control, transaction, account, password_hash, now)
+            await logins.record(
+                transaction, token.address, account.id, device, LoginResult.RESET, ids=control.ids, now=now
+            )
     if token is None:
         raise RouteRefused(AccountStateRefusal.MAIL_TOKEN_UNKNOWN)
 

@@ -10,6 +10,8 @@ whenSent(form, async ({ address, password, remember, code }) => {
   try {
     await logIn({ address, password, remember, code: code || null });
   } catch (problem) {
+    // Behind a lock the code lets the owner in; whether there is one, the answer does not tell.
+    if (problem.code === "login_locked") offerCode();
     if (problem.code !== "second_factor_needed") throw problem;
     askForCode();
     return;
@@ -21,7 +23,12 @@ if (maybeInside() && await goOn()) location.replace("/account");
 
 function askForCode() {
   byId("who").hidden = true;
+  offerCode();
+  form.elements.code.required = true;
+}
+
+function offerCode() {
   byId("second").hidden = false;
-  Object.assign(form.elements.code, { disabled: false, required: true });
+  form.elements.code.disabled = false;
   form.elements.code.focus();
 }

@@ -23,10 +23,12 @@ class LoginResult(StrEnum):
     CODE_WRONG = "code_wrong"
     BLOCKED = "blocked"
     LOCKED = "locked"
+    RESET = "reset"
 
 
-_NOT_TOLD = {LoginResult.OK, LoginResult.LOCKED}
-"""A new session has its own event; attempts on a locked account are tallied with other refusals."""
+_NOT_TOLD = {LoginResult.OK, LoginResult.LOCKED, LoginResult.RESET}
+"""A new session and a new password have events of their own; attempts on a locked account are tallied with other
+refusals."""
 
 
 @dataclass(frozen=True)

@@ -128,9 +128,10 @@ CREATE TABLE login_attempt (
     network         text NOT NULL,
     address         text NOT NULL,
     user_agent      text NOT NULL,
-    result          text NOT NULL CHECK (result IN ('ok', 'failed', 'code_missing', 'code_wrong', 'blocked', 'locked'))
+    result          text NOT NULL
+        CHECK (result IN ('ok', 'failed', 'code_missing', 'code_wrong', 'blocked', 'locked', 'reset'))
 );
 CREATE INDEX login_attempt_account ON login_attempt (account_id, id);
 CREATE INDEX login_attempt_failures ON login_attempt (address_sha256, at) WHERE result IN ('failed', 'code_wrong');
-CREATE INDEX login_attempt_used ON login_attempt (account_id, network, at) WHERE result = 'ok';
+CREATE INDEX login_attempt_used ON login_attempt (account_id, network, at) WHERE result IN ('ok', 'reset');
 CREATE INDEX login_attempt_age ON login_attempt (at);

@@ -41,6 +41,7 @@ class LetterKind(StrEnum):
     RECOVERY_CODE_USED = "recovery_code_used"
     NEW_LOGIN = "new_login"
     ACCOUNT_LOCKED = "account_locked"
+    GUESSING = "guessing"
     KEY_MADE = "key_made"
     NODE_JOINED = "node_joined"
     ACCOUNT_BLOCKED = "account_blocked"
@@ -76,6 +77,11 @@ PARAMETERS: Mapping[LetterKind, Mapping[str, ParameterForm]] = {
         "address": ParameterForm.TEXT,
         "until": ParameterForm.TIME,
     },
+    LetterKind.GUESSING: {
+        "tries": ParameterForm.NUMBER,
+        "until": ParameterForm.TIME,
+        "link": ParameterForm.LINK,
+    },
     LetterKind.KEY_MADE: {
         "name": ParameterForm.TEXT,
         "prefix": ParameterForm.TEXT,
@@ -96,7 +102,9 @@ PARAMETERS: Mapping[LetterKind, Mapping[str, ParameterForm]] = {
     LetterKind.TEST: {"at": ParameterForm.TIME},
 }
 
-ONCE_A_DAY = frozenset({LetterKind.ADDRESS_TAKEN, LetterKind.NO_ACCOUNT, LetterKind.ACCOUNT_LOCKED})
+ONCE_A_DAY = frozenset(
+    {LetterKind.ADDRESS_TAKEN, LetterKind.NO_ACCOUNT, LetterKind.ACCOUNT_LOCKED, LetterKind.GUESSING}
+)
 """Letters that any stranger can cause to be sent to anybody; nobody gets one more than once a day."""
 
 

@@ -134,6 +134,17 @@ LETTERS = {
             "account safer still.",
         ),
     ),
+    LetterKind.GUESSING: Template(
+        subject="Somebody tries to guess your password at {pool}",
+        paragraphs=(
+            "A wrong password or code was given {tries} {tries:time|times} for your account, from many places. Until "
+            "{until} only places from which you have logged in before are let in.",
+            "You get in from anywhere with your password and the code of your second factor. Without a second factor, "
+            "choose a new password by mail, and log in from the same place:",
+            "{link}",
+        ),
+        button="Choose a new password",
+    ),
     LetterKind.KEY_MADE: Template(
         subject="A new key was made for your account at {pool}",
         paragraphs=(

@@ -126,6 +126,17 @@ LETTERS = {
             "如果不是您本人，无需任何操作：您的密码没有被猜中。开启两步验证可以让账户更加安全。",
         ),
     ),
+    LetterKind.GUESSING: Template(
+        subject="有人在尝试猜测您在 {pool} 的密码",
+        paragraphs=(
+            "有人从多个地方对您的账户输入了 {tries} 次错误的密码或验证码。在 {until}之前，"
+            "只有您曾经登录过的地方可以登录。",
+            "使用密码和两步验证码，您可以从任何地方登录。如果没有开启两步验证，请通过邮件设置新密码，"
+            "并从同一个地方登录：",
+            "{link}",
+        ),
+        button="设置新密码",
+    ),
     LetterKind.KEY_MADE: Template(
         subject="您在 {pool} 的账户创建了新密钥",
         paragraphs=(
