@@ -2,6 +2,7 @@
 
 import re
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 
 from tidemill.artefacts.store_choice import open_store
@@ -17,6 +18,7 @@ from tidemill.control.jobs.attempt_reports import AttemptReportIntake
 from tidemill.control.metrics import LinkMetrics
 from tidemill.control.nodes.node_registry import LinkRefusals, NodeRegistry
 from tidemill.control.parts import Parts
+from tidemill.core.accounts.roles import HOME_OPERATOR, METRICS_FILE, OPERATOR_FILE, SCRAPER, Caller
 from tidemill.core.accounts.sessions import SessionRules
 from tidemill.core.clock import SECOND
 from tidemill.core.faults import Fault
@@ -28,7 +30,6 @@ from tidemill.link.held.server import Links
 from tidemill.store.database import Database
 from tidemill.store.operations.pool_secrets import load_identity, load_verification_key
 
-_OPERATOR_FILE = "operator.token"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{32,}")
 
 
@@ -54,9 +55,7 @@ async def make_control(parts: Parts, route_database: Database) -> Control:
         limits=CallerLimits(settings.limits),
         passwords=Passwords(at_once=settings.login.hashes_at_once, waiting_max=settings.login.hashes_waiting_max),
         tokens=tokens,
-        callers=Callers(
-            parts, route_database, tokens, rules, _operator_token(settings.home), fingerprint(identity.key)
-        ),
+        callers=Callers(parts, route_database, tokens, rules, _home_tokens(settings.home), fingerprint(identity.key)),
         artefacts=open_store(settings.artefacts, settings.home),
         session_rules=rules,
         denials=Denials(),
@@ -85,12 +84,16 @@ def _session_rules(settings: Settings) -> SessionRules:
     )
 
 
-def _operator_token(home: Path) -> str:
-    """The token of the home's owner, who is an operator. Made once, readable only by the owner of the home.
+def _home_tokens(home: Path) -> Mapping[str, Caller]:
+    """The tokens in the home: of its owner, who is an operator, and of whoever reads metrics."""
+    return {_token_in(home / OPERATOR_FILE): HOME_OPERATOR, _token_in(home / METRICS_FILE): SCRAPER}
 
-    A file that does not hold a token is refused: an empty one would make everybody an operator.
+
+def _token_in(file: Path) -> str:
+    """A token of the home. Made once, readable only by the owner of the home.
+
+    A file that does not hold a token is refused: an empty one would let everybody in.
     """
-    file = home / _OPERATOR_FILE
     if not file.exists():
         make_private_file_once(file, secrets.token_urlsafe(32) + "\n")
     token = file.read_text("utf-8", errors="replace").strip()

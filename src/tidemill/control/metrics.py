@@ -9,6 +9,8 @@ from prometheus_client.registry import Collector
 
 from tidemill.control.placement.dispatch_metrics import DispatchMetrics
 from tidemill.link.held.server import Links
+from tidemill.serving.http_door import HttpDoor
+from tidemill.serving.request_entry import BodyMemory
 
 _FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
@@ -56,6 +58,26 @@ class Metrics:
 
     def exposition(self) -> bytes:
         return generate_latest(self.registry)
+
+
+class DoorMetrics(Collector):
+    """Connections and bodies of the HTTP server, read when they are collected."""
+
+    def __init__(self, door: HttpDoor, memory: BodyMemory) -> None:
+        self._door, self._memory = door, memory
+
+    def collect(self) -> Iterator[Metric]:
+        door = self._door
+        yield GaugeMetricFamily("tidemill_http_connections", "Connections, links aside.", value=door.open)
+        yield GaugeMetricFamily(
+            "tidemill_http_connections_waiting", "Connections that wait for their callers.", value=door.waiting
+        )
+        yield CounterMetricFamily(
+            "tidemill_http_connections_displaced", "Connections closed to make room.", value=door.displaced
+        )
+        yield GaugeMetricFamily(
+            "tidemill_http_body_bytes", "Memory taken by bodies being received.", value=self._memory.used_bytes
+        )
 
 
 class LinkMetrics(Collector):

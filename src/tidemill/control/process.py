@@ -24,7 +24,7 @@ from tidemill.control.assembly import make_control
 from tidemill.control.context import BackupTarget, Control
 from tidemill.control.loops.frame import LoopRunner
 from tidemill.control.loops.wake_ups import wake_ups
-from tidemill.control.metrics import Metrics
+from tidemill.control.metrics import DoorMetrics, Metrics
 from tidemill.control.operations.first_steps import FirstStep, first_steps
 from tidemill.control.operations.master_key import open_keyring
 from tidemill.control.parts import Parts
@@ -118,6 +118,8 @@ class ControlProcess:
         assert self._control, "what is served is open"
         _collect_seldom()
         self._server = create_server(app, self._settings, self._control.links)
+        metrics = DoorMetrics(self._server.door, self._server.body_memory)
+        self._control.metrics.registry.register(metrics)
         self._server.on_started = on_ready
         await self._server.serve([listener])
 

@@ -16,9 +16,10 @@ from starlette.types import ASGIApp
 from tidemill.core.faults import Fault
 from tidemill.core.settings import Settings
 from tidemill.core.settings.sections.edge import HttpSettings
-from tidemill.serving.deadlines import guarded
-
-_BACKLOG = 4096
+from tidemill.serving.deadlines import GuardedProtocol, guarded
+from tidemill.serving.http_door import HttpDoor
+from tidemill.serving.listener import Listener, ListenerTls
+from tidemill.serving.request_entry import BodyMemory
 
 
 class WebsocketServer(Protocol):
@@ -39,19 +40,17 @@ class HttpServer(uvicorn.Server):
 
     on_started: Callable[[], None]
     handshake_s: float
+    protocol: type[GuardedProtocol]
+    door: HttpDoor
+    body_memory: BodyMemory
     websockets: WebsocketServer | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's own, but a TLS handshake has a deadline too."""
-        config, loop = self.config, asyncio.get_running_loop()
-        protocol = partial(config.http_protocol_class, config, self.server_state, {})  # type: ignore[call-arg]
-        handshake_s = self.handshake_s if config.ssl else None
-        self.servers = [
-            await loop.create_server(
-                protocol, sock=listener, ssl=config.ssl, backlog=config.backlog, ssl_handshake_timeout=handshake_s
-            )
-            for listener in sockets or []
-        ]
+        """As uvicorn's own, but connections come in by the door, and a TLS handshake has a deadline too."""
+        config = self.config
+        make = partial(self.protocol, config, self.server_state, {})
+        tls = ListenerTls(config.ssl, self.handshake_s) if config.ssl else None
+        self.servers = [Listener(listener, self.door, make, tls) for listener in sockets or []]  # type: ignore[misc]
         self.started = True
         self.on_started()
 
@@ -108,16 +107,16 @@ def create_server(app: ASGIApp, settings: Settings, websockets: WebsocketServer 
     if websockets:
         allow_many_files()
     http = settings.http
+    door, memory = HttpDoor(http), BodyMemory(http)
+    protocol = guarded(http, door, memory)
     config = uvicorn.Config(
         app,
-        http=guarded(http),
+        http=protocol,
         ws=websockets.connection if websockets else "none",  # type: ignore[arg-type]  # whatever makes a protocol will do
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
-        backlog=_BACKLOG,
-        limit_concurrency=http.connections_max,
         timeout_keep_alive=int(http.keep_alive_s),
         timeout_graceful_shutdown=int(http.drain_s),
         proxy_headers=bool(http.trusted_proxies),
@@ -127,6 +126,7 @@ def create_server(app: ASGIApp, settings: Settings, websockets: WebsocketServer 
     )
     config.load()
     server = HttpServer(config)
+    server.protocol, server.door, server.body_memory = protocol, door, memory
     server.handshake_s = http.header_deadline_s
     server.websockets = websockets
     return server

@@ -15,6 +15,8 @@ from typing import Protocol, cast
 from starlette.types import Message
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from tidemill.serving.request_entry import BodyShare
+
 BODY = "tidemill.body"
 """The key in a request's state."""
 
@@ -31,6 +33,12 @@ _BUFFERS = 3
 LARGE_BODIES = 2
 """How many bodies at a time have large buffers. A disk needs no more, and memory stays bounded."""
 
+PLAIN_BYTES = 512 * 1024
+"""What a body takes that comes the ordinary way: what uvicorn reads ahead, and the piece that is handed out."""
+
+_FAST_PART = 0.5
+"""Buffers that make an upload quicker take at most this part of a caller's memory: the rest is for more uploads."""
+
 _DROPPED_BYTES = 64 * 1024
 
 _HAND_OUT_S = 1.0
@@ -46,20 +54,21 @@ class UploadBody(Protocol):
 
 
 class BodyBuffers:
-    """Counts the bodies of one process that have large buffers."""
+    """Hands out buffers, and counts the bodies of one process that have large ones."""
 
     def __init__(self) -> None:
         self._large = 0
 
-    def take(self) -> int:
-        """The size of a buffer for one more body."""
-        if self._large == LARGE_BODIES:
-            return SMALL_BUFFER_BYTES
-        self._large += 1
-        return BUFFER_BYTES
+    def take(self, share: BodyShare) -> int:
+        """The size of the buffers for one more body; 0 if its caller may have none."""
+        if self._large < LARGE_BODIES and share.grow(_BUFFERS * BUFFER_BYTES):
+            self._large += 1
+            return BUFFER_BYTES
+        return SMALL_BUFFER_BYTES if share.grow(_BUFFERS * SMALL_BUFFER_BYTES, _FAST_PART) else 0
 
-    def give_back(self, buffer_bytes: int) -> None:
+    def give_back(self, share: BodyShare, buffer_bytes: int) -> None:
         self._large -= buffer_bytes == BUFFER_BYTES
+        share.shrink(_BUFFERS * buffer_bytes)
 
 
 class BodyConnection(Protocol):
@@ -95,9 +104,8 @@ class BufferedBody:
     async def pieces(self, at: int) -> AsyncIterator[memoryview]:
         more = True
         while more:
-            message = cast("Message", await self._cycle.receive())
-            more = message.get("more_body", False)
-            yield memoryview(message.get("body", self._cycle.body))
+            piece, more = await _received(self._cycle)
+            yield piece
 
 
 class ConnectionBody(asyncio.BufferedProtocol):
@@ -107,9 +115,12 @@ class ConnectionBody(asyncio.BufferedProtocol):
     aligned with blocks of memory.
     """
 
-    def __init__(self, connection: BodyConnection, cycle: RequestResponseCycle, length_bytes: int) -> None:
+    def __init__(
+        self, connection: BodyConnection, cycle: RequestResponseCycle, length_bytes: int, share: BodyShare
+    ) -> None:
         self._connection = connection
         self._cycle = cycle
+        self._share = share
         self._left = length_bytes
         self._buffers: Iterator[memoryview] = iter(())
         self._buffer = memoryview(b"")
@@ -117,16 +128,17 @@ class ConnectionBody(asyncio.BufferedProtocol):
         self._ready = asyncio.Event()
 
     async def pieces(self, at: int) -> AsyncIterator[memoryview]:
-        first = cast("Message", await self._cycle.receive())
-        more = first.get("more_body", False)
-        received = memoryview(first.get("body", self._cycle.body))  # if the connection broke: what uvicorn still has
-        if not more:
-            yield received
+        first, more = await _received(self._cycle)
+        buffer_bytes = self._connection.buffers.take(self._share) if more else 0
+        if not buffer_bytes:
+            yield first
+            while more:
+                piece, more = await _received(self._cycle)
+                yield piece
             return
-        buffer_bytes = self._connection.buffers.take()
         try:
-            self._begin(buffer_bytes, at + len(received))
-            yield received
+            self._begin(buffer_bytes, at + len(first))
+            yield first
             while piece := await self._next():
                 yield piece
         finally:
@@ -169,7 +181,7 @@ class ConnectionBody(asyncio.BufferedProtocol):
 
     def _let_go(self, buffer_bytes: int) -> None:
         """Release the large buffers: the next request, or a rest that nobody wants, does not need them."""
-        self._connection.buffers.give_back(buffer_bytes)
+        self._connection.buffers.give_back(self._share, buffer_bytes)
         self._buffers = iter(())
         self._buffer, self._first, self._filled = memoryview(bytearray(_DROPPED_BYTES)), 0, 0
 
@@ -189,3 +201,9 @@ class ConnectionBody(asyncio.BufferedProtocol):
             self._ready.clear()
             self._cycle.flow.resume_reading()
         return piece
+
+
+async def _received(cycle: RequestResponseCycle) -> tuple[memoryview, bool]:
+    """The next piece as uvicorn has it, and whether more will come. If the connection broke: what it still has."""
+    message = cast("Message", await cycle.receive())
+    return memoryview(message.get("body", cycle.body)), message.get("more_body", False)

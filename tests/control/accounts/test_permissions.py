@@ -54,6 +54,7 @@ class Row(Enum):
     POOL_WRITE = auto()
     POOL_IN_PERSON = auto()
     POOL_FRESH = auto()
+    METRICS = auto()
 
 
 ROWS = {
@@ -68,7 +69,7 @@ ROWS = {
     "GET /setup": Row.UNGUARDED,
     "GET /healthz": Row.UNGUARDED,
     "GET /readyz": Row.UNGUARDED,
-    "GET /metrics": Row.ALWAYS_OPEN,
+    "GET /metrics": Row.METRICS,
     "GET /api/v1/openapi.json": Row.ALWAYS_OPEN,
     "POST /api/v1/setup": Row.ALWAYS_OPEN,
     "GET /api/v1/events": Row.EVENTS,
@@ -195,6 +196,7 @@ SAYS: dict[Row, RouteRule] = {
     Row.JOBS_WRITE: RouteRule(_EVERYBODY, ObjectScope.OWN_OR_ALL, Scope.JOBS_WRITE, fresh=False),
     Row.JOBS_ORDER: RouteRule(_EVERYBODY, ObjectScope.OWN, Scope.JOBS_WRITE, fresh=False),
     Row.MARKET_READ: RouteRule(_EVERYBODY, ObjectScope.ALL, Scope.JOBS_READ, fresh=False),
+    Row.METRICS: RouteRule(_OPERATOR, ObjectScope.ALL, Scope.METRICS_READ, before_set_up=True),
     Row.POOL_READ: RouteRule(_OPERATOR, ObjectScope.ALL, Scope.POOL_READ, fresh=False),
     Row.POOL_WRITE: RouteRule(_OPERATOR, ObjectScope.ALL, Scope.POOL_WRITE, fresh=False),
     Row.POOL_IN_PERSON: RouteRule(_OPERATOR, ObjectScope.ALL, None, fresh=False),
@@ -202,7 +204,7 @@ SAYS: dict[Row, RouteRule] = {
 }
 """The same rows in the product's own form."""
 
-POOL_ROWS = {Row.POOL_READ, Row.POOL_WRITE, Row.POOL_IN_PERSON, Row.POOL_FRESH}
+POOL_ROWS = {Row.METRICS, Row.POOL_READ, Row.POOL_WRITE, Row.POOL_IN_PERSON, Row.POOL_FRESH}
 SHARED_ROWS = {
     *(Row.NODES_READ, Row.NODES_WRITE, Row.ARTEFACTS_READ, Row.ARTEFACTS_WRITE, Row.MODELS_READ),
     *(Row.JOBS_READ, Row.JOBS_WRITE, Row.MARKET_READ),
@@ -211,6 +213,9 @@ SHARED_ROWS = {
 
 NODES_TOO = {Row.UPLOADS, Row.ONLY_NODES}
 """Where a node's pass is good."""
+
+NARROWED = {"key", "scraper"}
+"""What is good only for its scopes."""
 
 SCOPES = {
     Row.OWN_READ: Scope.ACCOUNT_READ,
@@ -226,6 +231,7 @@ SCOPES = {
     Row.JOBS_WRITE: Scope.JOBS_WRITE,
     Row.JOBS_ORDER: Scope.JOBS_WRITE,
     Row.MARKET_READ: Scope.JOBS_READ,
+    Row.METRICS: Scope.METRICS_READ,
     Row.POOL_READ: Scope.POOL_READ,
     Row.POOL_WRITE: Scope.POOL_WRITE,
 }
@@ -301,6 +307,8 @@ KINDS = {
     "a data centre's key": key(Role.DATA_CENTRE, Scope.ACCOUNT_READ, Scope.EVENTS_READ),
     "an operator's key for the account": key(Role.OPERATOR, Scope.ACCOUNT_READ),
     "an operator's key for events": key(Role.OPERATOR, Scope.EVENTS_READ),
+    "an operator's key for metrics": key(Role.OPERATOR, Scope.METRICS_READ),
+    "whoever has the metrics token": Kind("scraper", frozenset({Role.OPERATOR}), frozenset({Scope.METRICS_READ})),
     "an operator's key that reads": key(Role.OPERATOR, Scope.POOL_READ),
     "an operator's key that writes": key(Role.OPERATOR, Scope.POOL_WRITE),
     "a customer's key that looks at artefacts": key(Role.CUSTOMER, Scope.ARTEFACTS_READ),
@@ -327,7 +335,7 @@ def expected(row: Row, kind: Kind) -> str | None:
     if row in (Row.OPEN, Row.ALWAYS_OPEN):
         return None
     if row is Row.EVENTS:
-        return "scope_missing" if kind.how == "key" and Scope.EVENTS_READ not in kind.scopes else None
+        return "scope_missing" if kind.how in NARROWED and Scope.EVENTS_READ not in kind.scopes else None
     if kind.how == "nothing":
         return "unauthenticated"
     return _role(row, kind) or _narrowing(row, kind)
@@ -345,9 +353,9 @@ def _role(row: Row, kind: Kind) -> str | None:
 
 
 def _narrowing(row: Row, kind: Kind) -> str | None:
-    if kind.how == "key" and row not in SCOPES:
+    if kind.how in NARROWED and row not in SCOPES:
         return "session_needed"
-    if kind.how == "key":
+    if kind.how in NARROWED:
         return None if SCOPES[row] in kind.scopes else "scope_missing"
     if kind.how == "home" and row not in POOL_ROWS | SHARED_ROWS:
         return "session_needed"
@@ -382,8 +390,9 @@ class Door:
                 return bearer("wrong")
             case "basic":
                 return {"Authorization": "Basic b3BlcmF0b3I6"}
-            case "home":
-                return self.running.operator
+            case "home" | "scraper":
+                file = "operator.token" if kind.how == "home" else "metrics.token"
+                return bearer((self.running.home / file).read_text().strip())
             case "pass" | "false pass":
                 machine = self.people.machine(self.people.person(Role.PROVIDER))
                 return (machine if kind.how == "pass" else replace(machine, identity=Identity(bytes(32)))).shown()

@@ -85,7 +85,7 @@ def test_strangers_cannot_take_all_streams_from_operators(up: Running) -> None:
         assert mine.status_code == 200
         for stream in (mine, *streams):
             stream.close()
-    until(lambda: httpx2.get(up.url + "/metrics").text.count("tidemill_event_readers 0.0") == 1, "all have left")
+    until(lambda: up.metrics().count("tidemill_event_readers 0.0") == 1, "all have left")
 
 
 def test_strangers_who_come_at_once_get_no_more_streams_than_one_after_another(up: Running) -> None:
@@ -97,7 +97,7 @@ def test_strangers_who_come_at_once_get_no_more_streams_than_one_after_another(u
     assert (answers.count(b"200"), answers.count(b"503")) == (3, 27)
     for connection in connections:
         connection.close()
-    until(lambda: httpx2.get(up.url + "/metrics").text.count("tidemill_event_readers 0.0") == 1, "all have left")
+    until(lambda: up.metrics().count("tidemill_event_readers 0.0") == 1, "all have left")
 
 
 def test_requests_that_take_every_connection_do_not_stop_the_loops(up: Running) -> None:

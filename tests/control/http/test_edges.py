@@ -3,7 +3,7 @@
 import http.server
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import pytest
 import trustme
 
 from tests.worlds.places import processes_in
-from tests.worlds.pools.pool import pool_in, until
+from tests.worlds.pools.pool import Running, pool_in, until
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.embedded import tool
 
@@ -57,15 +57,45 @@ def test_a_wrong_certificate_is_told_in_a_sentence(place: Path) -> None:
 
 
 def test_only_named_proxies_are_believed_about_the_caller(place: Path) -> None:
-    stranger = {"X-Forwarded-For": "203.0.113.9"}
+    with pool_in(place, TIDEMILL_LIMITS_STRANGER_PER_MINUTE="2") as pool:
+        up = pool.up()
+        up.until_ready()
+        assert _asked_from(up, ("203.0.113.9", "203.0.113.10", "203.0.113.11")) == [200, 200, 429], "one caller"
+        behind = pool.control("--behind-proxy", "127.0.0.1")
+        behind.until_ready()
+        assert _asked_from(behind, ("203.0.113.9", "203.0.113.10", "203.0.113.11")) == [200, 200, 200], "three callers"
+
+
+def _asked_from(running: Running, addresses: Sequence[str]) -> list[int]:
+    path = "/api/v1/openapi.json"
+    return [running.get(path, headers={"X-Forwarded-For": address}).status_code for address in addresses]
+
+
+def test_metrics_are_for_operators_and_for_the_metrics_token_only(place: Path) -> None:
     with pool_in(place) as pool:
         up = pool.up()
         up.until_ready()
-        assert up.get("/metrics", headers=stranger).status_code == 200, "an unknown proxy's word counts for nothing"
-        behind = pool.control("--behind-proxy", "127.0.0.1")
+        stranger = up.get("/metrics")
+        assert (stranger.status_code, stranger.json()["code"]) == (401, "unauthenticated"), "on this machine, too"
+        assert up.get("/metrics", headers=up.operator).status_code == 200
+        token = pool.run("admin", "metrics-token").stdout.strip()
+        scraper = {"Authorization": f"Bearer {token}"}
+        assert "tidemill_http_request_seconds" in up.get("/metrics", headers=scraper).text
+        elsewhere = up.get("/api/v1/admin/processes", headers=scraper)
+        assert (elsewhere.status_code, elsewhere.json()["code"]) == (403, "scope_missing")
+        assert up.post("/api/v1/admin/switches/all/stop", headers=scraper).status_code == 403
+        assert (place / "metrics.token").stat().st_mode & 0o777 == 0o600
+
+
+def test_browsers_are_told_to_use_tls_only_where_it_is_used(place: Path) -> None:
+    with pool_in(place) as pool:
+        behind = pool.up("--behind-proxy", "127.0.0.1")
         behind.until_ready()
-        assert behind.get("/metrics", headers=stranger).status_code == 401
-        assert behind.get("/metrics", headers={**stranger, **behind.operator}).status_code == 200
+        asked = {"Host": "pool.example", "X-Forwarded-Proto": "https"}
+        told = behind.get("/healthz", headers=asked).headers
+        assert told["strict-transport-security"] == "max-age=31536000"
+        plain = [{"Host": "pool.example"}, {"X-Forwarded-Proto": "https"}]
+        assert all("strict-transport-security" not in behind.get("/healthz", headers=how).headers for how in plain)
 
 
 def test_an_outside_server_serves_several_processes(place: Path, urls: DatabaseUrls) -> None:

@@ -54,7 +54,7 @@ def test_health_readiness_and_metrics_answer(up: Running) -> None:
     assert ready["ready"]
     assert set(ready["checks"].values()) == {"ok"}
     up.events()
-    metrics = up.get("/metrics").text
+    metrics = up.metrics()
     assert 'method="GET",route="/api/v1/events",status="200"' in metrics
     assert 'tidemill_http_request_seconds_count{method="GET",route="/readyz",status="200"}' in metrics
     assert 'tidemill_loop_tick_seconds_count{loop="heartbeat",outcome="done"}' in metrics
@@ -286,7 +286,7 @@ def test_a_reader_that_does_not_read_is_cut_off(up: Running) -> None:
 
 
 def _streams(up: Running) -> float:
-    line = next(line for line in up.get("/metrics").text.splitlines() if line.startswith("tidemill_event_readers "))
+    line = next(line for line in up.metrics().splitlines() if line.startswith("tidemill_event_readers "))
     return float(line.split()[1])
 
 

@@ -74,6 +74,9 @@ class Running:
     def operator(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {(self.home / 'operator.token').read_text().strip()}"}
 
+    def metrics(self) -> str:
+        return self.get("/metrics", headers=self.operator).text
+
     def events(self) -> list[dict[str, Any]]:
         """The whole log, page by page, with everything that was committed before."""
         with ThreadPoolExecutor(1) as aside:  # whoever asks may be in a loop of its own

@@ -16,6 +16,7 @@ from tidemill.cli.terminal.output import CommandRefused
 from tidemill.cli.terminal.questions import ask_password, with_code
 from tidemill.core.accounts.keys import looks_like_key
 from tidemill.core.accounts.permissions import PermissionRefusal
+from tidemill.core.accounts.roles import OPERATOR_FILE
 from tidemill.core.accounts.sessions import SessionRefusal
 from tidemill.core.faults import NotRunning
 from tidemill.core.settings.process_addresses import own_address, public_url
@@ -189,7 +190,7 @@ def _session_at(pool: PoolClient) -> SessionCaller | None:
 
 def _home_operator(pool: PoolClient) -> PoolCaller | None:
     """The operator, with the token in the pool's home."""
-    return _with_secret(pool, "operator.token")
+    return _with_secret(pool, OPERATOR_FILE)
 
 
 def _demonstration_customer(pool: PoolClient) -> PoolCaller | None:

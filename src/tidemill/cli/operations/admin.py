@@ -9,7 +9,8 @@ import typer
 
 from tidemill.cli.client.local_pool import connected, load_configuration, operator_name, running_urls
 from tidemill.cli.operations import critical_settings
-from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table, report
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
+from tidemill.core.accounts.roles import METRICS_FILE
 from tidemill.core.clock import as_datetime
 from tidemill.core.ids import Ids
 from tidemill.core.operations.switches import Switch, SwitchState
@@ -18,7 +19,7 @@ from tidemill.store.clock import read_clock
 from tidemill.store.events import events
 from tidemill.store.operations import switches
 
-app = typer.Typer(help="Run the pool: the kill switches, critical settings, accounts.", no_args_is_help=True)
+app = typer.Typer(help="Run the pool: kill switches, critical settings, accounts, monitoring.", no_args_is_help=True)
 app.add_typer(critical_settings.app, name="settings")
 
 What = Annotated[Switch, typer.Argument(metavar="WHAT", help="Which part of the pool: placement, payouts or all.")]
@@ -46,6 +47,19 @@ def show(as_json: AsJson = False) -> None:
     else:
         columns = ("switch", "state", "since", "by", "reason")
         print_table(columns, [_row(state) for state in states.values()])
+
+
+@app.command("metrics-token")
+def show_metrics_token(as_json: AsJson = False) -> None:
+    """The token that lets a monitoring system read /metrics, and nothing else."""
+    file = load_configuration().settings.home / METRICS_FILE
+    if not file.exists():
+        raise CommandRefused(f"There is no {file}: start the pool once with `tidemill up`, which makes it.")
+    token = file.read_text("utf-8", errors="replace").strip()
+    if as_json:
+        print_json({"token": token, "file": str(file)})
+    else:
+        print_line(token)
 
 
 async def _throw(switch: Switch, *, stop: bool, reason: str) -> SwitchState:

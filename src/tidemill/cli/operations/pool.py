@@ -24,6 +24,7 @@ from tidemill.cli.client.local_pool import (
     server_of,
 )
 from tidemill.cli.terminal.output import AsJson, CommandRefused, Exit, print_fields, print_json, report
+from tidemill.core.accounts.roles import OPERATOR_FILE
 from tidemill.core.faults import NotRunning
 from tidemill.core.settings import Settings, SourceKind
 from tidemill.core.settings.process_addresses import own_address as address
@@ -255,7 +256,7 @@ def _greet(settings: Settings, announce: "Announce", seconds: float, first: Mapp
         f"Tidemill is running at {address(settings)} (ready after {seconds:.1f} s).",
         **first,
         home=str(settings.home),
-        token=str(settings.home / "operator.token"),
+        token=str(settings.home / OPERATOR_FILE),
         status=f"{command} status",
         events=f"{command} events --follow",
         API=f"{address(settings)}/api/v1/openapi.json",

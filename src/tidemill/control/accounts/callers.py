@@ -5,7 +5,7 @@ after the commit, in others as soon as the event reaches them. If that fails, th
 """
 
 import hmac
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from tidemill.control.http.problems import RouteRefused, unless_refused
 from tidemill.control.parts import Parts
 from tidemill.core.accounts.keys import KeyRefusal, looks_like_key, refused_key_use
 from tidemill.core.accounts.lockout import LoginRefusal
-from tidemill.core.accounts.roles import HOME_OPERATOR, Caller, Credential
+from tidemill.core.accounts.roles import Caller, Credential
 from tidemill.core.accounts.sessions import SessionRefusal, SessionRules, end_of
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes import passes
@@ -48,14 +48,14 @@ class Callers:
         database: Database,
         tokens: AccessTokens,
         rules: SessionRules,
-        home_token: str,
+        home_tokens: Mapping[str, Caller],
         pool_fingerprint: str,
     ) -> None:
         self._parts = parts
         self._database = database
         self._tokens = tokens
         self._rules = rules
-        self._home_token = home_token.encode()
+        self._home_tokens = {token.encode(): caller for token, caller in home_tokens.items()}
         self._pool_fingerprint = pool_fingerprint
         self._remembered: dict[tuple[PresentedCredential, str], tuple[Caller, Instant]] = {}
         self._of_account: dict[UUID, set[tuple[PresentedCredential, str]]] = {}
@@ -108,8 +108,8 @@ class Callers:
         if credential.is_pass:
             return await self._by_pass(credential.text, now)
         token = credential.text
-        if hmac.compare_digest(token.encode("utf-8", "replace"), self._home_token):
-            return HOME_OPERATOR, Instant(now + _REMEMBER_US), None
+        if (home_caller := self._by_home_token(token)) is not None:
+            return home_caller, Instant(now + _REMEMBER_US), None
         if len(token) > _TOKEN_MAX:
             raise RouteRefused(SessionRefusal.TOKEN_UNKNOWN)
         is_key = looks_like_key(token)
@@ -126,6 +126,12 @@ class Callers:
                 key = await api_keys.holder(connection, key_id=caller.key_id)
                 return key is not None and not _refused_key(key, address, now) and key.roles >= caller.roles
         return True
+
+    def _by_home_token(self, token: str) -> Caller | None:
+        """Whose token it is of those in the home. Each is compared in constant time."""
+        shown = token.encode("utf-8", "replace")
+        matches = [caller for kept, caller in self._home_tokens.items() if hmac.compare_digest(shown, kept)]
+        return matches[0] if matches else None
 
     async def _by_token(self, token: str, now: Instant) -> tuple[Caller, Instant]:
         session_and_expiry = await self._tokens.session_of(token, now)

@@ -26,6 +26,9 @@ _LOCAL_NAMES = {"127.0.0.1", "localhost", "[::1]"}
 _TUS = [(b"tus-resumable", b"1.0.0"), (b"tus-version", b"1.0.0")]
 """Headers that tus requires in every answer about uploads."""
 
+_ONLY_BY_TLS = (b"strict-transport-security", b"max-age=31536000")
+"""Browsers that have seen it ask by TLS only, for a year."""
+
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -57,6 +60,8 @@ class Edge:
                 headers = [(b"x-request-id", request_id.encode()), *_HEADERS, *message["headers"]]
                 if scope["path"].startswith("/api/") and all(name != b"cache-control" for name, _ in headers):
                     headers.append((b"cache-control", b"no-store"))
+                if scope["scheme"] == "https" and not self._is_local(scope):
+                    headers.append(_ONLY_BY_TLS)
                 if is_of_uploads(scope["path"]):
                     headers += _TUS
                 if (allowance := scope.get("allowance")) is not None:
@@ -76,8 +81,10 @@ class Edge:
 
     def _is_ours(self, scope: Scope) -> bool:
         """Whether the host name is ours. On a pool for this machine, any other name is an attempt at DNS rebinding."""
-        if not self._for_this_machine:
-            return True
+        return not self._for_this_machine or self._is_local(scope)
+
+    def _is_local(self, scope: Scope) -> bool:
+        """Whether it was asked by a name of this machine, which belongs to other programs as well."""
         host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
         return host.rpartition(":")[0] in _LOCAL_NAMES or host in _LOCAL_NAMES
 

@@ -20,6 +20,8 @@ from tidemill.core.accounts.permissions import RULES, RouteRule, why_forbidden
 from tidemill.core.accounts.roles import STRANGER, Caller, Credential
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.refusals import Refusal
+from tidemill.serving.http_door import OPERATORS
+from tidemill.serving.request_entry import ENTRY, RequestEntry
 
 ACCESS_COOKIE = "tidemill_access"
 REFRESH_COOKIE = "tidemill_refresh"
@@ -73,6 +75,7 @@ async def admit(request: Request, rule: RouteRule) -> None:
     refusal: Refusal | None = why_forbidden(rule, caller, now, control.fresh_us)
     if refusal is None and not rule.before_set_up and caller.credential is not Credential.HOME:
         refusal = None if await control.is_set_up() else AccountStateRefusal.POOL_NOT_SET_UP
+    refusal = refusal or _entry_refusal(request, caller, address)
     if refusal is not None:
         if caller is not STRANGER:
             control.denials.note(caller.name, address, f"{request.method} {request.scope['route'].path}", refusal)
@@ -135,6 +138,14 @@ async def _find_caller(
         route = f"{request.method} {request.scope['route'].path}"
         control.denials.note("stranger", address, route, error.refusal)
         raise
+
+
+def _entry_refusal(request: Request, caller: Caller, address: str) -> Refusal | None:
+    """Whether there is room for the caller's connection, and memory for the body; operators have their own places."""
+    entry: RequestEntry = request.scope["state"][ENTRY]
+    if caller.is_operator:
+        return entry.admit(OPERATORS)
+    return entry.admit(caller.account_id or caller.node_id or entry.key_of(address))
 
 
 async def _limit(request: Request, control: Control, caller: Caller, address: str, now: Instant) -> None:

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from tidemill.control.http.statuses import STATUS, RequestRefusal
 from tidemill.core.faults import DatabaseFault, DiskFull, Fault
+from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.refusals import Refusal
 
 T = TypeVar("T")
@@ -83,10 +84,12 @@ class RouteRefused(Exception):
         self.headers = {**(headers or {}), **({} if retry_after_s is None else {"Retry-After": str(retry_after_s)})}
 
 
-def unless_refused(answer: T | Refusal) -> T:
-    """The answer of a decision or the store; a refusal is raised."""
+def unless_refused(answer: T | Refusal | TaskObjection) -> T:
+    """The answer of a decision or the store; a refusal is raised, an objection with its own sentence."""
     if isinstance(answer, Refusal):
         raise RouteRefused(answer)
+    if isinstance(answer, TaskObjection):
+        raise RouteRefused(answer.refusal, sentence=answer.sentence)
     return answer
 
 

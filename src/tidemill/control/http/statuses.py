@@ -36,6 +36,7 @@ from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.critical import SettingChangeRefusal
 from tidemill.core.trust.proofs.refusals import ProofRefusal
+from tidemill.serving.request_entry import DoorRefusal
 from tidemill.store.ledger.archive import ArchiveRefusal
 from tidemill.store.ledger.books import PastRefusal
 from tidemill.store.operations.idempotent_answers import AnswerRefusal
@@ -63,6 +64,9 @@ STATUS: Mapping[Refusal, int] = {
     RequestRefusal.TOO_MANY_STREAMS: 503,
     RequestRefusal.RATE_LIMITED: 429,
     RequestRefusal.WRONG_HOST: 421,
+    DoorRefusal.TOO_MANY_CONNECTIONS: 503,
+    DoorRefusal.POOL_CROWDED: 503,
+    DoorRefusal.TOO_MANY_BODIES: 503,
     AnswerRefusal.IDEMPOTENCY_KEY_REUSED: 422,
     PermissionRefusal.UNAUTHENTICATED: 401,
     PermissionRefusal.NOT_FOR_NODES: 403,

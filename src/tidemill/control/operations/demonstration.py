@@ -15,8 +15,8 @@ import pyotp
 from tidemill.control.context import Control
 from tidemill.core.accounts.account import Language
 from tidemill.core.accounts.addresses import Address
+from tidemill.core.accounts.keys import OF_THE_POOL, ApiKey, looks_like_key, write_key
 from tidemill.core.accounts.keys import SECRET_BYTES as KEY_BYTES
-from tidemill.core.accounts.keys import ApiKey, looks_like_key, write_key
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.accounts.second_factor import SECRET_BYTES, secret_text
 from tidemill.core.clock import SECOND, Instant
@@ -40,7 +40,6 @@ _ROLES: Mapping[str, Role] = {
     CUSTOMER: Role.CUSTOMER,
     **dict.fromkeys(OWNERS, Role.PROVIDER),
 }
-_OF_THE_POOL = frozenset({Scope.POOL_READ, Scope.POOL_WRITE})
 _FROM_HERE = ("127.0.0.0/8", "::1/128")
 _PLAY_MONEY_UC = 100 * CREDIT_UC
 
@@ -95,7 +94,7 @@ async def _make_person(control: Control, transaction: Connection, name: str, pas
 
 def _api_key(control: Control, account_id: UUID, role: Role, now: Instant) -> ApiKey:
     """A key with all scopes of its role, for this machine only."""
-    scopes = frozenset(Scope) if role is Role.OPERATOR else frozenset(Scope) - _OF_THE_POOL
+    scopes = frozenset(Scope) if role is Role.OPERATOR else frozenset(Scope) - OF_THE_POOL
     key_id = control.ids.new(now)
     return ApiKey(key_id, account_id, FOLDER, role, scopes, made_at=now, first_id=key_id, networks=_FROM_HERE)
 

@@ -23,6 +23,9 @@ _MARK = "tm_"
 _PREFIX = 11
 _WRITTEN = re.compile(r"tm_[a-z2-7]{64}")
 
+OF_THE_POOL = frozenset({Scope.METRICS_READ, Scope.POOL_READ, Scope.POOL_WRITE})
+"""Scopes of operators' keys only."""
+
 IpNetwork = IPv4Network | IPv6Network
 
 
@@ -102,7 +105,7 @@ def refused_key(
         return KeyRefusal.KEY_NAME_MALFORMED
     if role not in held:
         return KeyRefusal.KEY_ROLE_MISSING
-    of_the_pool = scopes & {Scope.POOL_READ, Scope.POOL_WRITE}
+    of_the_pool = scopes & OF_THE_POOL
     if not scopes or (of_the_pool and role is not Role.OPERATOR):
         return KeyRefusal.KEY_SCOPES_MISSING
     if expires_at is not None and expires_at <= now:

@@ -76,6 +76,7 @@ JOBS_WRITE = RouteRule(_ANY_ACCOUNT, ObjectScope.OWN_OR_ALL, Scope.JOBS_WRITE)
 JOBS_ORDER = RouteRule(_ANY_ACCOUNT, ObjectScope.OWN, Scope.JOBS_WRITE)
 MARKET_READ = RouteRule(_ANY_ACCOUNT, ObjectScope.ALL, Scope.JOBS_READ)
 MODELS_READ = RouteRule(_ANY_ACCOUNT, ObjectScope.ALL, Scope.ARTEFACTS_READ)
+METRICS = RouteRule(_OPERATORS, ObjectScope.ALL, Scope.METRICS_READ, before_set_up=True)
 OPERATOR_READ = RouteRule(_OPERATORS, ObjectScope.ALL, Scope.POOL_READ)
 OPERATOR_WRITE = RouteRule(_OPERATORS, ObjectScope.ALL, Scope.POOL_WRITE)
 OPERATOR_PERSON = RouteRule(_OPERATORS, ObjectScope.ALL)
@@ -94,7 +95,7 @@ RULES: Mapping[str, RouteRule] = {
     "GET /healthz": PLAIN,
     "GET /readyz": PLAIN,
     "GET /api/v1/openapi.json": ALWAYS_OPEN,
-    "GET /metrics": ALWAYS_OPEN,
+    "GET /metrics": METRICS,
     "POST /api/v1/setup": ALWAYS_OPEN,
     "GET /api/v1/events": RouteRule(None, ObjectScope.OWN, Scope.EVENTS_READ),
     # Authentication

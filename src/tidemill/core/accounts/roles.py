@@ -9,6 +9,9 @@ from tidemill.core.clock import Instant
 from tidemill.core.events.log import EventReader
 
 NEVER = Instant(0)
+OPERATOR_FILE = "operator.token"
+METRICS_FILE = "metrics.token"
+"""The files in a pool's home whose tokens let callers in."""
 
 
 class Role(StrEnum):
@@ -33,6 +36,7 @@ class Scope(StrEnum):
     EVENTS_READ = "events:read"
     JOBS_READ = "jobs:read"
     JOBS_WRITE = "jobs:write"
+    METRICS_READ = "metrics:read"
     NODES_READ = "nodes:read"
     NODES_WRITE = "nodes:write"
     POOL_READ = "pool:read"
@@ -46,14 +50,14 @@ class Credential(StrEnum):
     SESSION = "session"
     KEY = "key"
     NODE = "node"  # a pass that a node has signed
-    HOME = "home"  # the token in the pool's home, which only its owner can read
+    HOME = "home"  # a token in the pool's home, which only its owner can read
 
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
     """Whoever makes a call. `name` identifies them in audits and idempotency keys.
 
-    `scopes` is None where no key narrows them. `fresh_at` is when they last typed their password. A node has an id of
+    `scopes` is None where nothing narrows them. `fresh_at` is when they last typed their password. A node has an id of
     its own and no account: it does not have its owner's rights.
     """
 
@@ -88,3 +92,10 @@ class Caller:
 
 STRANGER = Caller(name="stranger", credential=Credential.NOTHING)
 HOME_OPERATOR = Caller(name="operator", credential=Credential.HOME, roles=frozenset({Role.OPERATOR}))
+SCRAPER = Caller(
+    name="scraper",
+    credential=Credential.HOME,
+    roles=frozenset({Role.OPERATOR}),
+    scopes=frozenset({Scope.METRICS_READ}),
+)
+"""Whoever shows the metrics token: a monitoring system, which may read metrics and nothing else of the pool's."""

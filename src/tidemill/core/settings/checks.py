@@ -124,6 +124,17 @@ CHECKS = (
         lambda commission, loss: (ONE_PPM + commission) * (ONE_PPM - loss) >= ONE_PPM**2,
         "money.commission must cover money.self_trade_loss, so that a provider can receive the price they set",
     ),
+    SettingsCheck(
+        ("http.connections_max", "http.connections_reserved"),
+        lambda most, reserved: reserved < most,
+        "http.connections_reserved must be less than http.connections_max, so that customers are served, too",
+    ),
+    SettingsCheck(
+        ("http.body_memory_bytes", "http.body_memory_share", "http.body_limit_bytes"),
+        lambda memory, share, limit: memory * share >= limit,
+        "http.body_memory_share of http.body_memory_bytes must be at least http.body_limit_bytes, so that the largest "
+        "body has room",
+    ),
     longer("link.offline_after_s", "link.heartbeat_s", "so that a node that reports in time is online"),
     longer("loops.process_lost_s", "loops.process_heartbeat_s", "so that a process that reports in time is not lost"),
     rising("http.page_limit_default", "http.page_limit_max"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from tidemill.core.accounts.sessions import Binding
 from tidemill.core.rate_limits import COUNT_MAX
 from tidemill.core.settings.definition import SettingScope, optional, setting
-from tidemill.core.settings.kinds.quantities import DURATION, INTEGER, SIZE
+from tidemill.core.settings.kinds.quantities import DURATION, INTEGER, SHARE, SIZE
 from tidemill.core.settings.kinds.texts import NETWORKS, PATH, choice
 
 
@@ -49,8 +49,43 @@ class HttpSettings:
     header_limit_bytes: int = setting(
         SIZE, "32KiB", low="1KiB", high="1MiB", meaning="The largest set of headers of a request."
     )
+    body_memory_bytes: int = setting(
+        SIZE,
+        "256MiB",
+        low="16MiB",
+        high="1TiB",
+        meaning="The most memory that bodies take while they are received, in all.",
+    )
+    body_memory_share: float = setting(
+        SHARE,
+        "12.5%",
+        low="1%",
+        high="50%",
+        meaning="The share of the memory still free that bodies of one account, or of one address without credentials, "
+        "may take.",
+    )
     connections_max: int = setting(
-        INTEGER, 2000, unit="connections", low=1, high=1_000_000, meaning="The most connections open at once."
+        INTEGER,
+        2000,
+        unit="connections",
+        low=1,
+        high=1_000_000,
+        meaning="The most connections open at once; when there are more, one that waits for its caller is closed.",
+    )
+    connections_per_caller_max: int = setting(
+        INTEGER,
+        100,
+        unit="connections",
+        low=1,
+        high=1_000_000,
+        meaning="The most connections of one address (of IPv6 a /64), or of one account once it is known.",
+    )
+    connections_reserved: int = setting(
+        INTEGER,
+        100,
+        unit="connections",
+        high=1_000_000,
+        meaning="How many of `http.connections_max` only requests of operators may use, pages and probes aside.",
     )
     event_streams_max: int = setting(
         INTEGER,
