@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
 from uuid import UUID
 
@@ -29,15 +30,17 @@ from tidemill.core.jobs.kinds.needs import limits_of
 from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.placement.candidate import Candidate, CandidateDevice, MedianPrices
 from tidemill.core.placement.demand import Demand
-from tidemill.core.placement.index.candidate_pool import CandidatePool, Reservation
+from tidemill.core.placement.index.candidate_pool import CandidatePool
+from tidemill.core.placement.index.node import PoolNode
 from tidemill.core.placement.joint_placement import place_jointly
 from tidemill.core.placement.placer import Placer
 from tidemill.core.placement.plan import QueuedTask
 from tidemill.core.placement.policies.value import ValuePolicy
+from tidemill.core.placement.rule import Reservation
 from tidemill.core.placement.seller import Seller
 from tidemill.core.placement.task_demand import TaskDemand, demand_of
 from tidemill.core.settings.sections.work import ContainersSettings
-from tidemill.core.settlement.rewards import RewardPlan
+from tidemill.core.settlement.pay import RewardPlan
 
 NODES = 100_000
 OWNERS = 20_000
@@ -72,7 +75,7 @@ def requests(dice: Random, count: int) -> list[Demand]:
     ]
 
 
-def churn(pool: CandidatePool, asked: Sequence[Demand], running: deque[Reservation], dice: Random) -> int:
+def churn(pool: CandidatePool, asked: Sequence[Demand], running: deque[Reservation[PoolNode]], dice: Random) -> int:
     """Every request is placed, and what began first is released."""
     placed = 0
     for request in asked:
@@ -85,7 +88,7 @@ def churn(pool: CandidatePool, asked: Sequence[Demand], running: deque[Reservati
 
 
 def quick(pool: CandidatePool, dice: Random, rounds: int) -> dict[str, float]:
-    running: deque[Reservation] = deque()
+    running: deque[Reservation[PoolNode]] = deque()
     for request in requests(dice, NODES):  # until four fifths of the devices are busy, and every lane is open
         if (one := pool.place(request, NOW, dice.random())) is not None:
             running.append(one)
@@ -145,7 +148,7 @@ def optimal(dice: Random) -> dict[str, float]:
 
 def placing(dice: Random, rounds: int) -> dict[str, float]:
     """Tasks of fifty jobs and customers, of which each may cost what it was quoted."""
-    placer = Placer({"value": ValuePolicy()}, RewardPlan(), "value")
+    placer = Placer(partial(CandidatePool, {"value": ValuePolicy()}), RewardPlan(), "value")
     placer.refill(
         Seller(replace(one, devices=(), disk_mib=10**6), False, 0.0, dice.uniform(1e9, 1e11))
         for one in nodes(dice, 10_000)

@@ -51,10 +51,12 @@ from tidemill.core.nodes.machine.abilities import NodeAbilities, abilities_bytes
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine, facts_of
 from tidemill.core.placement.task_demand import TaskDemand, demand_of
 from tidemill.core.settings.sections.work import ContainersSettings
+from tidemill.core.settlement.obligations import PlannedHold
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, DatabaseLimits, connect
 from tidemill.store.embedded.attachment import attach
 from tidemill.store.jobs import jobs
+from tidemill.store.jobs.job_views import Job
 from tidemill.store.jobs.jobs import Draft
 from tidemill.store.ledger import ledger
 from tidemill.wire.link import Instructed, Joined, LinkEvent
@@ -255,11 +257,12 @@ class Customer:
             now = await read_clock(transaction)
             later, job_id = Instant(now + 3_600 * SECOND), self.ids.new(now)
             new = [self._task(now) for _ in range(JOB_TASKS)]
-            plan = JobPlan(new, COST_MAX_UC * JOB_TASKS, rank=1, deadline_at=later, hold_until=later)
+            hold = PlannedHold(self.ids.new(now), self._account, COST_MAX_UC * JOB_TASKS, later, f"job:{job_id}")
+            plan = JobPlan(job_id, self.account_id, new, rank=1, deadline_at=later, hold=hold)
             await jobs.make(transaction, Draft(job_id, self.account_id, "matmul", {}), now)
             await jobs.set_quote(transaction, job_id, {}, later)
-            refused = await jobs.confirm(transaction, job_id, plan, self.ids, now)
-            assert refused is None, refused
+            confirmed = await jobs.confirm(transaction, plan, self.ids, now)
+            assert isinstance(confirmed, Job), confirmed
 
     def _task(self, now: Instant) -> NewTask:
         self.seed += 1

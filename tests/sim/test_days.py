@@ -22,7 +22,8 @@ from tidemill.core.placement.index.candidate_pool import CandidatePool
 from tidemill.core.placement.seller import Seller
 from tidemill.core.settings.tree import Settings
 from tidemill.core.settlement.obligations import Obligation
-from tidemill.core.settlement.rewards import AttemptPay, owed_for
+from tidemill.core.settlement.pay import AttemptPay
+from tidemill.core.settlement.rewards import owed_for
 from tidemill.sim.days import report, watch
 from tidemill.sim.days.books import DayBooks
 from tidemill.sim.days.chance import draw
@@ -196,23 +197,12 @@ def test_a_node_is_there_only_in_its_owners_hours() -> None:
 BROKEN = replace(NOTHING_HAPPENS, broken=1)
 
 
-def test_a_task_that_fails_for_two_owners_is_its_own_fault() -> None:
+def test_a_program_that_fails_everywhere_is_given_up_and_costs_nothing() -> None:
     found = figures(simulate(plan(tasks=100, hours=24, fill=0.05, churn=None, chances=BROKEN)))
-    assert found["tasks_by_end"]["failed"] > 80
-    assert 60 < found["attempts"]["faulted"] <= found["tasks_by_end"]["failed"]
-    assert found["attempts"]["crashed"] < 2 * found["tasks_by_end"]["failed"]
+    assert found["tasks_by_end"]["failed"] > 10
+    assert found["attempts"]["crashed"] >= 3 * found["tasks_by_end"]["failed"]
+    assert "faulted" not in found["attempts"], "only a house node calls a task faulty"
     assert found["spent"] == 0
-
-
-def test_a_task_that_fails_on_three_nodes_of_one_owner_is_given_up() -> None:
-    world = small_pool(2, 2, 2)
-    one_owner = [
-        Member(replace(one.seller, candidate=replace(one.seller.candidate, owner_id=UUID(int=7))), "provider-1")
-        for one in world.members
-    ]
-    found = figures(simulate(plan(checked_world(one_owner), tasks=40, hours=24, fill=0.05, churn=None, chances=BROKEN)))
-    assert found["attempts"]["crashed"] == 3 * found["tasks_by_end"]["failed"] > 60
-    assert "faulted" not in found["attempts"]
 
 
 def test_nodes_that_are_lost_fail_no_task() -> None:
@@ -342,8 +332,8 @@ def test_a_pool_that_gives_too_much_is_noticed(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_task_that_fails_more_often_than_it_may_is_noticed() -> None:
     looking = RuleWatch(1, RetryLimits())
-    with pytest.raises(BrokenRule, match="failed 4 times"):
-        looking.task(0, TaskLife(TaskState.COMPUTING, 3, 4, UUID(int=1)), TaskLife(TaskState.PENDING, 4, 4))
+    with pytest.raises(BrokenRule, match="failed 5 times"):
+        looking.task(0, TaskLife(TaskState.COMPUTING, 3, 4, UUID(int=1)), TaskLife(TaskState.PENDING, 5, 4))
 
 
 def test_a_task_that_ends_twice_is_noticed() -> None:
@@ -375,7 +365,7 @@ def test_pay_that_is_asked_for_twice_is_noticed(monkeypatch: pytest.MonkeyPatch)
     """The hold is as large as the job may cost, and no larger."""
 
     def twice(*given: Any) -> list[Obligation]:
-        return [obligation for obligation in owed_for(*given) for _ in range(50)]
+        return [obligation for obligation in owed_for(*given) for _ in range(5_000)]
 
     monkeypatch.setattr(job_ends, "owed_for", twice)
     with pytest.raises(BrokenRule, match="more than was held"):

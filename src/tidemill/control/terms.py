@@ -12,7 +12,7 @@ from tidemill.core.settings import Settings
 def work_terms(settings: Settings) -> WorkTerms:
     """The rules by which attempts are judged and paid in this pool."""
     jobs = settings.jobs
-    patience = RetryLimits(failures_max=jobs.attempts_max, owners_failing=jobs.owners_failing)
+    patience = RetryLimits(failures_max=jobs.attempts_max)
     return WorkTerms(patience, plan_of(settings.money, settings.bonus_fund, settings.plans))
 
 

@@ -213,6 +213,10 @@ def _bigint_array(values: Sequence[int]) -> str:
     return "{" + ",".join(map(str, values)) + "}"
 
 
+def _boolean_array(values: Sequence[bool]) -> str:
+    return "{" + ",".join(["t" if value else "f" for value in values]) + "}"
+
+
 def _text_array(values: Sequence[str]) -> str:
     if not values:
         return "{}"
@@ -227,6 +231,7 @@ _LITERALS: Mapping[str, Callable[[Sequence[Any]], str]] = {
     "::text::bigint[]": _bigint_array,
     "::text::integer[]": _bigint_array,
     "::text::smallint[]": _bigint_array,
+    "::text::boolean[]": _boolean_array,
     "::text::text[]": _text_array,
     "::text::jsonb[]": _text_array,
 }

@@ -172,7 +172,7 @@ def test_a_job_that_waits_says_what_for_at_the_desk_and_in_the_queue(mill: Mill,
 @pytest.mark.needs("bubblewrap")
 def test_dispatch_is_counted(mill: Mill) -> None:
     mill.done()
-    counted = mill.running.get("/metrics").text
+    counted = mill.running.metrics()
     assert 'tidemill_attempts_ended_total{state="judged",verdict="pass"}' in counted
     for name in ("tidemill_tasks_waiting{", "tidemill_tasks_waiting_oldest_seconds", "tidemill_tasks_at_nodes"):
         assert name in counted

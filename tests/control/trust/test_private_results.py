@@ -222,6 +222,10 @@ async def test_a_private_program_is_executed_again_and_both_results_are_opened_t
     await world.say(house, signed_by(house, receipt(world.now, again, RIGHT)))
     for _ in range(2):  # the house's own is opened first
         await loop.tick(world.now)
+    for once_more in await world.place():  # if the results differ, the house sees whether its own repeats
+        await world.say(house, signed_by(house, receipt(world.now, once_more, RIGHT)))
+    for _ in range(2):
+        await loop.tick(world.now)
     decided, reason = await verdict(world)
     assert (decided, "answer.txt" in str(reason)) == (found, found == "fail")
 

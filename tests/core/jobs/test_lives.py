@@ -1,6 +1,7 @@
 """The lives of attempts, tasks and jobs, as tables and under any order of happenings."""
 
 from dataclasses import replace
+from itertools import product
 from uuid import UUID
 
 import pytest
@@ -12,7 +13,7 @@ from tidemill.core.jobs import job as jobs
 from tidemill.core.jobs import task as tasks
 from tidemill.core.jobs.attempt import AT_WORK, OVER, AttemptState, Happening
 from tidemill.core.jobs.job import ClosingReason, EndCounts, JobHappening, JobLife, JobState
-from tidemill.core.jobs.task import Attempt, Blame, Crash, RetryLimits, TaskLife, TaskState
+from tidemill.core.jobs.task import Attempt, Blame, RetryLimits, TaskLife, TaskState, Told
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)
 PATIENCE = RetryLimits(failures_max=3, tries_max=6)
@@ -37,19 +38,28 @@ def test_what_is_over_stays_over_except_for_a_late_result() -> None:
     }
 
 
-def test_the_same_failure_at_two_owners_is_the_tasks_own() -> None:
-    crash = Crash(FIRST, "exit code 1")
-    assert tasks.is_own_fault(crash, [Crash(SECOND, "exit code 1")], PATIENCE)
-    for earlier in ([], [Crash(FIRST, "exit code 1")], [Crash(SECOND, "exit code 2")]):
-        assert not tasks.is_own_fault(crash, earlier, PATIENCE)
+def test_only_the_house_calls_a_task_faulty() -> None:
+    """Two free accounts failed anybody's jobs, by making up the same failure."""
+    attempt = Attempt(FIRST, AttemptState.RUNNING)
+    for failures, ours in product(range(PATIENCE.tries_max), (False, True)):
+        life = TaskLife(TaskState.COMPUTING, failures=failures, tries=failures + 1, holder=FIRST)
+        told = Told(of_our_kind=ours)
+        by_stranger = tasks.step(life, attempt, Happening.CRASHED, PATIENCE, told=told)
+        by_house = tasks.step(life, attempt, Happening.CRASHED, PATIENCE, told=told._replace(by_house=True))
+        assert by_house
+        assert by_house.task.state is TaskState.FAILED
+        given_up = (not ours and failures + 1 >= PATIENCE.failures_max) or life.tries >= PATIENCE.tries_max
+        assert by_stranger
+        assert (by_stranger.task.state is TaskState.FAILED) == given_up
+        assert by_stranger.blame is None, "nobody is blamed before another node has succeeded"
 
 
 @pytest.mark.parametrize(
     ("state", "happening", "failures", "blame"),
     [
-        (AttemptState.RUNNING, Happening.CRASHED, 1, Blame.CRASHED),
-        (AttemptState.RUNNING, Happening.TIME_UP, 1, Blame.LATE),
-        (AttemptState.SUBMITTED, Happening.FAILED, 1, Blame.WRONG),
+        (AttemptState.RUNNING, Happening.CRASHED, 1, None),
+        (AttemptState.RUNNING, Happening.TIME_UP, 0, Blame.LATE),
+        (AttemptState.SUBMITTED, Happening.FAILED, 0, Blame.WRONG),
         (AttemptState.SUBMITTED, Happening.UNSURE, 0, None),
         (AttemptState.ACCEPTED, Happening.DECLINED, 0, Blame.BROKE_ITS_WORD),
         (AttemptState.OFFERED, Happening.DECLINED, 0, None),

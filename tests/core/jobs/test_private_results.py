@@ -21,7 +21,7 @@ from tidemill.core.jobs.quotes.tasks import divide
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
 from tidemill.core.jobs.results import PIECE_BYTES, ReaderKey, ResultRefusal, envelope, opened_envelope, seal
 from tidemill.core.settings.sections.work import ContainersSettings
-from tidemill.core.trust.checks.receipt_checks import DELIVERED, judged_at_once
+from tidemill.core.trust.checks.judgement import DELIVERED, judged_at_once
 
 POOL, CUSTOMER, STRANGER = ReaderKey(b"p" * 32), ReaderKey(b"c" * 32), ReaderKey(b"s" * 32)
 KEY, PLAIN = b"k" * 32, b"a result" * PIECE_BYTES
@@ -96,8 +96,9 @@ def test_only_an_open_result_in_its_receipt_passes_at_once(expected: bytes | Non
     ):
         assert judged_at_once(waits, expected, house=house, private=False) is DELIVERED
     assert judged_at_once(OPEN, expected, house=house, private=True) is DELIVERED, "it must be sealed, and is not"
-    wrong = judged_at_once(PRIVATE._replace(inline=b""), bytes(32), house=house, private=True)
-    assert wrong.verdict == "fail", "another hash than the customer's needs no look"
+    wrong = judged_at_once(PRIVATE._replace(inline=b""), bytes(32), house=house, private=True, is_second=house)
+    assert wrong.verdict == "review", "another hash than the customer's needs no look"
+    assert wrong.is_orders_fault is house, "the house tells who is wrong"
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ from tidemill.core.jobs.kinds import KINDS
 from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.task_body import Task, read_task
 from tidemill.core.jobs.quotes import Quote, quote, tasks_of
-from tidemill.core.jobs.quotes.quote import QuoteRules, dearness, quote_from_json, quote_json, size_of
+from tidemill.core.jobs.quotes.quote import QuoteRules, quote_from_json, quote_json, size_of
 from tidemill.core.jobs.quotes.tasks import OrderPart, divide
 from tidemill.core.placement import supply as markets
 from tidemill.core.placement.supply import Supply, SupplyNode
 from tidemill.core.settings.sections.work import ContainersSettings
-from tidemill.core.settlement.rewards import RewardPlan, attempt_pay, cost_max_uc
+from tidemill.core.settlement.pay import RewardPlan, UsedTime, attempt_pay, cost_max_uc
 
 RULES = QuoteRules(RewardPlan(), valid_us=900_000_000, deadline_factor=2)
 NOW = Instant(1_000_000)
@@ -53,12 +53,12 @@ def test_no_task_costs_more_than_its_most_on_any_node_that_the_quote_covers(
 ) -> None:
     made, parts = priced(body, *nodes)
     largest = max((part.needs for part in parts), key=lambda needs: needs.operations)
-    by_cost = sorted(nodes, key=lambda one: (dearness(largest, one), one.node_id))
+    by_cost = sorted(nodes, key=lambda one: (cost_max_uc(RULES.plan, markets.terms(largest, one)), one.node_id))
     for covered in by_cost[: made.nodes]:
         for part, most_uc in zip(parts, made.costs_max_uc, strict=True):
             terms = markets.terms(part.needs, covered)
-            assert cost_max_uc(RULES.plan, terms.hourly_uc, terms.quoted_ms) <= most_uc
-            assert attempt_pay(RULES.plan, terms.hourly_uc, terms.quoted_ms, 10**12).cost_uc <= most_uc
+            assert cost_max_uc(RULES.plan, terms) <= most_uc
+            assert attempt_pay(RULES.plan, terms, UsedTime(10**12, 10**12)).cost_uc <= most_uc
 
 
 @given(NODES)
@@ -73,7 +73,7 @@ def test_a_quote_adds_up_and_has_two_ends(nodes: list[SupplyNode]) -> None:
 
 
 def test_a_quote_covers_the_cheapest_four_fifths() -> None:
-    nodes = [node(number, price_uc=number * 100_000) for number in range(1, 11)]
+    nodes = [node(number, price_uc=number * 10**9) for number in range(1, 11)]
     made, _ = priced(MATMUL, *nodes)
     cheap, _ = priced(MATMUL, *nodes[:8])
     assert made.nodes == 8
@@ -102,7 +102,7 @@ def test_a_free_node_still_holds_something() -> None:
 
 def test_a_price_that_the_books_cannot_hold_is_not_quoted() -> None:
     large = {"kind": "matmul", "parameters": {**MATMUL["parameters"], "m": 512, "n": 512, "k": 512}}
-    made, _ = priced(large, node(1, price_uc=10**15, speed=1.0))
+    made, _ = priced(large, node(1, price_uc=10**21, speed=1.0))
     assert made.nodes == 0
 
 

@@ -1,6 +1,7 @@
 """Which decisions are explained, and in which words."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -8,27 +9,39 @@ from tests.worlds.databases.dispatch_world import body_of, demand_of_body, queue
 from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.placement.candidate import Candidate
-from tidemill.core.placement.considerations import (
+from tidemill.core.placement.explainer import (
     BEST_MAX,
+    COMPARED_MAX,
+    FORGET_AFTER_US,
     OTHERS_MAX,
+    SAMPLE_EVERY_US,
+    SHARED_MAX,
+    Explainer,
+)
+from tidemill.core.placement.explanations import (
+    NO_NODES,
     CandidateComparison,
     ConsideredCandidate,
     WaitReasons,
+    objection,
+    why_lost,
+    why_placed,
+    why_waiting,
 )
-from tidemill.core.placement.explanations import FORGET_AFTER_US, SAMPLE_EVERY_US, SHARED_MAX, ExplanationMemory
-from tidemill.core.placement.placer import WEIGHED_MAX, Placer
+from tidemill.core.placement.index.candidate_pool import CandidatePool
+from tidemill.core.placement.placer import Placer
 from tidemill.core.placement.plan import QueuedTask
 from tidemill.core.placement.seller import Seller
-from tidemill.core.placement.sentences import NO_NODES, objection, why_lost, why_placed, why_waiting
 from tidemill.core.settings import Settings
-from tidemill.core.settlement.rewards import RewardPlan
+from tidemill.core.settlement.pay import RewardPlan
 
 NOW = Instant(1_000_000 * SECOND)
 FIRST, SECOND_BEST, THIRD = UUID(int=1), UUID(int=2), UUID(int=3)
 
 
 def placer(nodes: int) -> Placer:
-    made = Placer(placement_policies(Settings(home=Path("/nowhere"))), RewardPlan(), "value")
+    policies = placement_policies(Settings(home=Path("/nowhere")))
+    made = Placer(partial(CandidatePool, policies), RewardPlan(), "value")
     made.refill(
         Seller(
             Candidate(UUID(int=n), UUID(int=n), (), 10**6, 10**6, 10**6, price_uc=10**6, kinds=frozenset({"matmul"})),
@@ -48,52 +61,58 @@ def wants(count: int, job: int = 1, tries: int = 0) -> list[QueuedTask]:
     ]
 
 
-def explained(explaining: ExplanationMemory, asked: list[QueuedTask], now: Instant = NOW) -> list[int]:
+def explained(explainer: Explainer, asked: list[QueuedTask], now: Instant = NOW) -> list[int]:
     """How many tasks each explanation of a batch is of."""
-    decided = placer(50).decide(asked, now, to_weigh=explaining.choose(asked, now))
-    if decided.comparisons:
-        explaining.placed(decided, {one.task.task_id for one in decided.placements}, now)
-    kept, _ = explaining.take()
+    decider = placer(50)
+    decided = decider.decide(asked, now, listener=explainer)
+    explainer.applied(decided, {one.task.task_id for one in decided.placements}, decider, now)
+    kept, _ = explainer.take()
     assert all(len(one.weighing.candidates) <= BEST_MAX + OTHERS_MAX for one in kept)
     return [len(one.task_ids) for one in kept]
 
 
 def test_a_job_is_explained_once_and_then_by_samples() -> None:
-    explaining = ExplanationMemory()
-    assert explained(explaining, wants(1_000)) == [SHARED_MAX]
-    assert explained(explaining, wants(1_000), Instant(NOW + SAMPLE_EVERY_US - 1)) == []
-    assert explained(explaining, wants(1_000), Instant(NOW + SAMPLE_EVERY_US)) == [SHARED_MAX]
+    explainer = Explainer()
+    assert explained(explainer, wants(1_000)) == [SHARED_MAX]
+    assert explained(explainer, wants(1_000), Instant(NOW + SAMPLE_EVERY_US - 1)) == []
+    assert explained(explainer, wants(1_000), Instant(NOW + SAMPLE_EVERY_US)) == [SHARED_MAX]
 
 
 def test_all_that_is_placed_again_is_explained_in_parts() -> None:
-    explaining = ExplanationMemory()
-    explained(explaining, wants(1))
-    again = explained(explaining, wants(2 * SHARED_MAX + 1, tries=1), Instant(NOW + 1))
+    explainer = Explainer()
+    explained(explainer, wants(1))
+    again = explained(explainer, wants(2 * SHARED_MAX + 1, tries=1), Instant(NOW + 1))
     assert again == [SHARED_MAX, SHARED_MAX, 1]
 
 
 def test_no_batch_is_explained_without_bound() -> None:
     many = [one for job in range(1, 201) for one in wants(1, job)]
-    assert len(explained(ExplanationMemory(), many)) == WEIGHED_MAX
+    assert len(explained(Explainer(), many)) == COMPARED_MAX
 
 
-def test_weighing_changes_no_decision() -> None:
-    asked = wants(300)
-    everything = frozenset(one.task_id for one in asked)
-    plain, weighed = placer(50).decide(asked, NOW), placer(50).decide(asked, NOW, to_weigh=everything)
-    assert [one.seller.node_id for one in plain.placements] == [one.seller.node_id for one in weighed.placements]
+def test_explaining_changes_no_decision() -> None:
+    asked = [one for job in range(1, COMPARED_MAX) for one in wants(6, job)]
+    plain, heard = placer(50).decide(asked, NOW), placer(50).decide(asked, NOW, listener=Explainer())
+    assert [one.seller.node_id for one in plain.placements] == [one.seller.node_id for one in heard.placements]
+
+
+def test_what_was_not_applied_is_not_explained() -> None:
+    explainer, decider = Explainer(), placer(50)
+    decided = decider.decide(wants(10), NOW, listener=explainer)
+    explainer.applied(decided, set(), decider, NOW)
+    assert explainer.take() == ([], [])
 
 
 def test_who_waits_no_more_is_forgotten() -> None:
     """A customer a minute orders something that nobody can do, and calls it off."""
-    explaining, nobody = ExplanationMemory(), placer(0)
+    explainer, nobody = Explainer(), placer(0)
     told = 0
     for minute in range(200):
         now = Instant(NOW + minute * 60 * SECOND)
         asked = [one._replace(account_id=UUID(int=10**6 + minute)) for one in wants(3, job=minute)]
-        explaining.waiting(nobody.decide(asked, now), nobody, now)
-        told += len(explaining.take()[1])
-        assert len(explaining._shapes) <= FORGET_AFTER_US // (60 * SECOND)
+        explainer.applied(nobody.decide(asked, now, listener=explainer), set(), nobody, now)
+        told += len(explainer.take()[1])
+        assert len(explainer._shapes) <= FORGET_AFTER_US // (60 * SECOND)
     assert told == 200
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -17,13 +18,15 @@ from tidemill.core.jobs.kinds.needs import Needs, limits_of
 from tidemill.core.jobs.kinds.task_body import Input, Task, task_bytes
 from tidemill.core.jobs.sandboxes import MIB, RunLimits
 from tidemill.core.placement.candidate import Candidate
+from tidemill.core.placement.explainer import why_nowhere
+from tidemill.core.placement.index.candidate_pool import CandidatePool
 from tidemill.core.placement.index.prices import Prices
 from tidemill.core.placement.placer import HOLDERS_MAX, Placer
 from tidemill.core.placement.plan import QueuedTask, inputs_of
 from tidemill.core.placement.seller import Seller
 from tidemill.core.settings import Settings
 from tidemill.core.settings.sections.work import ContainersSettings
-from tidemill.core.settlement.rewards import RewardPlan, cost_max_uc
+from tidemill.core.settlement.pay import RewardPlan, cost_max_uc
 
 NOW = Instant(1_000_000 * SECOND)
 PLENTY_UC = 10**12
@@ -38,7 +41,7 @@ def seller(number: int, price_uc: int = 10**6, speed: float = 1e10, **facts: obj
 
 
 def placer_of(*sellers: Seller, newcomers_share: float = 0.0) -> Placer:
-    placer = Placer(POLICIES, RewardPlan(), "value", newcomers_share)
+    placer = Placer(partial(CandidatePool, POLICIES, newcomers_share=newcomers_share), RewardPlan(), "value")
     placer.refill(sellers)
     return placer
 
@@ -49,7 +52,7 @@ def want(number: int, customer: int = 10**6, body: bytes = body_of(1), cost_max_
 
 def cost_uc(one: Seller, body: bytes) -> int:
     known = demand_of_body(body)
-    return cost_max_uc(RewardPlan(), one.hourly_uc(known), one.quoted_ms(known))
+    return cost_max_uc(RewardPlan(), one.terms(known))
 
 
 @given(
@@ -74,8 +77,8 @@ def test_who_is_too_dear_is_found_exactly_for_all_nodes_at_once(
 
 
 def test_thousands_of_dear_nodes_do_not_hide_a_cheap_one_nor_take_long() -> None:
-    dear = [seller(number, price_uc=10**9, reputation=900) for number in range(1, 20_001)]
-    cheap = seller(30_000, price_uc=1_000, reputation=100)
+    dear = [seller(number, price_uc=10**16, reputation=900) for number in range(1, 20_001)]
+    cheap = seller(30_000, price_uc=10**13, reputation=100)
     placer = placer_of(*dear, cheap)
     limit_uc = cost_uc(cheap, body_of(1))
     began = time.process_time()
@@ -89,15 +92,15 @@ def test_what_is_too_dear_everywhere_waits_and_is_told_so() -> None:
     placer = placer_of(*(seller(number, price_uc=10**9) for number in range(1, 50)))
     asked_for = want(1, cost_max_uc=1)
     assert not placer.decide([asked_for], NOW).placements
-    assert placer.why_nowhere(asked_for, NOW).counts == {"too_dear": 49}
+    assert why_nowhere(placer, asked_for, NOW).counts == {"too_dear": 49}
 
 
 def test_a_node_that_becomes_cheaper_is_too_dear_no_more() -> None:
-    one, other = seller(1, price_uc=10**9), seller(2, price_uc=10**9)
+    one, other = seller(1, price_uc=10**16), seller(2, price_uc=10**16)
     placer = placer_of(one, other)
-    limit_uc = cost_uc(seller(1, price_uc=10**6), body_of(1))
+    limit_uc = cost_uc(seller(1, price_uc=10**13), body_of(1))
     assert not placer.decide([want(1, cost_max_uc=limit_uc)], NOW).placements
-    placer.know(one.node_id, seller(1, price_uc=10**6))
+    placer.know(one.node_id, seller(1, price_uc=10**13))
     assert [found.seller.node_id for found in placer.decide([want(1, cost_max_uc=limit_uc)], NOW).placements] == [
         one.node_id
     ]

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from tests.worlds.candidates import NOW, ask, candidates, node, pool_of, requests, uuid
 from tidemill.core.placement.candidate import Candidate, CandidateDevice
 from tidemill.core.placement.demand import Demand, NeededArtefact
-from tidemill.core.placement.index.candidate_pool import CandidatePool, Reservation
-from tidemill.core.placement.objections import PlacementObjection
+from tidemill.core.placement.index.candidate_pool import CandidatePool
+from tidemill.core.placement.index.node import PoolNode
+from tidemill.core.placement.rule import PlacementObjection, Reservation
 
 ALL_NODES = st.tuples(*(candidates(number) for number in range(1, 7)))
 
@@ -19,7 +20,7 @@ def test_many_nodes_with_busy_processors_do_not_slow_what_asks_for_a_processor_o
     """Good nodes without a processor to spare stand in front of the others for long."""
     quick, exact = (pool_of(*_with_processors(500)) for _ in range(2))
     asked = [ask(devices=0, cpu_milli=1_000 * (1 + number % 3), memory_mib=2_048) for number in range(6_000)]
-    running: list[tuple[Reservation, Reservation]] = []
+    running: list[tuple[Reservation[PoolNode], Reservation[PoolNode]]] = []
     for number, request in enumerate(asked):
         here, there = quick.place(request, NOW), exact.place_exactly(request, NOW)
         assert (here and here[:2]) == (there and there[:2])
@@ -214,7 +215,7 @@ def test_every_reason_has_a_sentence_of_its_own() -> None:
     assert all(why.sentence.endswith(".") and why.sentence[0].isupper() for why in PlacementObjection)
 
 
-def _placed(pool: CandidatePool, request: Demand, number: int) -> Reservation | None:
+def _placed(pool: CandidatePool, request: Demand, number: int) -> Reservation[PoolNode] | None:
     return pool.place(replace(request, policy=("value", "packed")[number % 2]), NOW)
 
 

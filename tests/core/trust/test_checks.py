@@ -13,10 +13,9 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.core.jobs.receipts import AttemptOutcome
 from tidemill.core.nodes.machine.gpu_names import recognised
 from tidemill.core.settings.sections.trust import VerificationSettings
-from tidemill.core.trust.checks import exact, images, replay, similarity, timing
-from tidemill.core.trust.checks.exact import ResultHash
+from tidemill.core.trust.checks import exact, images, similarity, timing
+from tidemill.core.trust.checks.exact import Execution, ResultHash
 from tidemill.core.trust.checks.images import TILE, Picture
-from tidemill.core.trust.checks.replay import Execution
 from tidemill.core.trust.checks.similarity import Measure, ResultValues, verdict_of
 from tidemill.core.trust.checks.timing import NumberType, ReceiptTimes, TimingEvidence
 from tidemill.core.trust.checks.verdict import Ruling, Verdict, failed, passed, review, together
@@ -209,7 +208,7 @@ def ran(
     ],
 )
 def test_an_execution_is_compared_with_another(claimed: Execution, other: Execution, ruling: Ruling) -> None:
-    assert replay.check(claimed, other).ruling is ruling
+    assert exact.check_files(claimed, other).ruling is ruling
 
 
 GPU = recognised("NVIDIA GeForce RTX 3090", 24_576)

@@ -1,7 +1,6 @@
 """What a second execution says of the first, by kind; and which times cannot be true."""
 
 import hashlib
-from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 from uuid import UUID
@@ -18,10 +17,9 @@ from tidemill.core.jobs.sandboxes import RunLimits
 from tidemill.core.matrices.npy import MatrixLayout, header_of
 from tidemill.core.pictures import png_of
 from tidemill.core.settings.sections.trust import VerificationSettings
-from tidemill.core.trust.audits.comparison import Difference, ExecutionPair, compare, is_undetermined
-from tidemill.core.trust.checks.choice import CheckManner, ResultFacts, manner_of
-from tidemill.core.trust.checks.plausibility import AttemptTimes, MeasuredSpeeds, doubt_about, is_doubtful
-from tidemill.core.trust.checks.receipt_checks import is_as_signed
+from tidemill.core.trust.audits.comparison import DifferenceCause, ExecutionPair, cause_of, compare
+from tidemill.core.trust.checks.judgement import CheckManner, ResultFacts, is_as_signed, manner_of
+from tidemill.core.trust.checks.timing import AttemptTimes, MeasuredSpeeds, doubt_about, is_doubtful
 from tidemill.core.trust.checks.verdict import Ruling, Verdict
 
 LIMITS = RunLimits(seconds=10)
@@ -151,18 +149,13 @@ def test_a_result_counts_only_as_it_was_signed_and_sent() -> None:
     assert not is_as_signed(inline._replace(inline=files(a=b"2")), is_uploaded=False)
 
 
-def test_a_task_of_the_customers_own_code_may_have_no_single_result_and_one_of_ours_never() -> None:
-    claim, found = receipt(b"a"), receipt(b"h")
-    same = Difference(OTHER, claim.result_sha256, found.result_sha256)
-    another = Difference(OTHER, receipt(b"b").result_sha256, found.result_sha256)
-    changing = Difference(OWNER, receipt(b"b").result_sha256, receipt(b"i").result_sha256)
-    unknown = Difference(OTHER, receipt(b"b").result_sha256, None)
-    own = replace(same, owner_id=OWNER)
-    assert is_undetermined(SCRIPT, claim, found, OWNER, [same])
-    assert is_undetermined(SCRIPT, claim, found, OWNER, [another, changing])
-    for earlier in ([], [another], [own], [unknown]):
-        assert not is_undetermined(SCRIPT, claim, found, OWNER, earlier)
-    assert not is_undetermined(EMBED, claim, found, OWNER, [same, changing])
+def test_two_runs_by_the_house_tell_whether_a_customers_program_repeats_and_ours_always_does() -> None:
+    found = receipt(b"h")
+    assert cause_of(SCRIPT, found, None) is DifferenceCause.UNKNOWN
+    assert cause_of(SCRIPT, found, receipt(b"h").result_sha256) is DifferenceCause.THE_NODE
+    assert cause_of(SCRIPT, found, receipt(b"i").result_sha256) is DifferenceCause.THE_PROGRAM
+    for first in (None, receipt(b"i").result_sha256):
+        assert cause_of(EMBED, found, first) is DifferenceCause.THE_NODE
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tidemill.core.money import CREDIT_UC
 from tidemill.core.settings.sections.trust import NewcomersSettings
-from tidemill.core.settlement.rewards import RewardPlan, attempt_pay
+from tidemill.core.settlement.pay import PayTerms, RewardPlan, UsedTime, attempt_pay
 from tidemill.core.trust.audits.rates import assumed_collusion, audit_rates
 from tidemill.core.trust.charges import charges_uc, dispute_deposit_uc
 from tidemill.core.trust.exposure import exposure_limits_uc
@@ -129,6 +129,6 @@ def test_missteps_take_points_by_their_weight_and_who_has_too_few_gets_no_work()
 @given(st.integers(1, 10**12), st.integers(1, 10**8), st.integers(1, 10**8), st.integers(10_102, 500_000))
 def test_trading_with_oneself_always_loses(hourly: int, quoted: int, used: int, commission: int) -> None:
     """By the plan that pays attempts: whatever is quoted and used, reward and bonus are less than the payment."""
-    paid = attempt_pay(RewardPlan(commission_ppm=commission), hourly, quoted, used)
+    paid = attempt_pay(RewardPlan(commission_ppm=commission), PayTerms(hourly, quoted), UsedTime(used, used))
     assert 100 * (paid.reward_uc + paid.bonus_uc) <= 99 * paid.cost_uc or paid.bonus_uc == 0
     assert paid.reward_uc + paid.bonus_uc < paid.cost_uc

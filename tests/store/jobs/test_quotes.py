@@ -14,14 +14,14 @@ from tidemill.control.terms import selling_terms, work_terms
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.jobs.job import JobState
 from tidemill.core.jobs.kinds.kind import TaskObjection
-from tidemill.core.jobs.plans.job_changes import JobExtension, JobPlan, NewTask
-from tidemill.core.jobs.quotes import Order, Quote, parse_order, quote, tasks_of
+from tidemill.core.jobs.plans import job_changes
+from tidemill.core.jobs.plans.job_changes import JobExtension, JobPlan, LockedJob
+from tidemill.core.jobs.quotes import Order, Quote, parse_order, quote
 from tidemill.core.jobs.quotes.quote import quote_json, rules_of
-from tidemill.core.jobs.quotes.tasks import divide
+from tidemill.core.jobs.quotes.tasks import OrderTerms, divide
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.placement.supply import Supply
 from tidemill.core.refusals import Refusal
-from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.store.database import Database
 from tidemill.store.jobs import abandoned_work, job_views, jobs
 from tidemill.store.jobs.jobs import Draft
@@ -53,8 +53,8 @@ class Shop:
         parts = self.world.parts
         return await supply.read(parts.loop_database, selling_terms(parts.settings), "0.1", self.world.now)
 
-    async def quoted(self, body: dict[str, Any] = ASKED) -> tuple[UUID, Quote, list[NewTask]]:
-        """A job with its price, and the tasks that it would be made of."""
+    async def quoted(self, body: dict[str, Any] = ASKED) -> tuple[UUID, Quote]:
+        """A job with its price."""
         order, world, now = parse_order(body), self.world, self.world.now
         assert isinstance(order, Order), order
         parts = divide(order, ())
@@ -62,22 +62,34 @@ class Shop:
         settings = world.parts.settings
         rules = rules_of(work_terms(settings).plan, settings.money, settings.market, settings.jobs)
         made = quote(order, parts, await self.look(), rules, world.customer, now)
-        found = tasks_of(order, parts, made.costs_max_uc, made.limit_s, bytes(32), ContainersSettings())
-        assert not isinstance(found, TaskObjection)
         job_id = world.parts.ids.new(now)
         async with world.parts.loop_database.transaction() as transaction:
             await jobs.make(transaction, Draft(job_id, world.customer, order.kind, body), now)
-            await jobs.set_quote(transaction, job_id, quote_json(made), made.expires_at)
-        new = [NewTask(world.parts.ids.new(now), one.body, one.demand, one.cost_max_uc, one.expected) for one in found]
-        return job_id, made, new
+            kept = await jobs.set_quote(transaction, job_id, quote_json(made), made.expires_at)
+            assert kept == await job_views.get(transaction, job_id, None)
+        return job_id, made
 
     async def confirmed(self, body: dict[str, Any] = ASKED) -> tuple[UUID, Quote]:
-        job_id, made, new = await self.quoted(body)
-        later = Instant(self.world.now + DAY)
-        plan = JobPlan(new, made.high_uc, rank=1, deadline_at=later, hold_until=Instant(later + 30 * DAY))
-        async with self.world.parts.loop_database.transaction() as transaction:
-            assert await jobs.confirm(transaction, job_id, plan, self.world.parts.ids, self.world.now) is None
+        job_id, made = await self.quoted(body)
+        plan = await self.plan(job_id)
+        assert isinstance(plan, JobPlan), plan
+        parts = self.world.parts
+        async with parts.loop_database.transaction() as transaction:
+            confirmed = await jobs.confirm(transaction, plan, parts.ids, self.world.now)
+            assert confirmed == await job_views.get(transaction, job_id, None)
         return job_id, made
+
+    async def plan(
+        self, job_id: UUID, at_most_uc: int | None = None, at: Instant | None = None
+    ) -> JobPlan | Refusal | TaskObjection:
+        """What would follow if the customer confirmed the job."""
+        parts = self.world.parts
+        settings = parts.settings
+        terms = OrderTerms(settings.market, settings.jobs, settings.containers, bytes(32))
+        async with parts.loop_database.transaction() as transaction:
+            locked = await jobs.lock(transaction, job_id)
+        assert isinstance(locked, LockedJob), locked
+        return job_changes.confirm(locked, {}, at_most_uc, terms, parts.ids, at or self.world.now)
 
     async def job(self, job_id: UUID, owner: UUID | None = None) -> job_views.Job:
         async with self.world.parts.loop_database.connection() as connection:
@@ -212,7 +224,7 @@ async def test_a_deadline_moves_and_the_money_is_held_for_longer_if_need_be(shop
 
 
 async def test_a_job_that_was_never_confirmed_is_called_off_at_once(shop: Shop) -> None:
-    job_id, _, _ = await shop.quoted()
+    job_id, _ = await shop.quoted()
     assert await shop.extend(job_id, JobExtension(time_us=SECOND)) is JobRefusal.JOB_NOT_CONFIRMED
     assert await shop.extend(job_id, JobExtension(budget_uc=7)) is None
     assert await shop.extend(job_id, JobExtension(budget_uc=7)) is JobRefusal.BUDGET_NOT_LARGER
@@ -222,9 +234,20 @@ async def test_a_job_that_was_never_confirmed_is_called_off_at_once(shop: Shop) 
     assert event.body["state"] == "cancelled"
 
 
+async def test_a_job_is_confirmed_once_at_its_price_and_before_its_quote_expires(shop: Shop) -> None:
+    job_id, made = await shop.quoted()
+    assert await shop.plan(job_id, at=made.expires_at) is JobRefusal.QUOTE_EXPIRED
+    assert await shop.plan(job_id, at_most_uc=made.high_uc - 1) is JobRefusal.PRICE_ABOVE_CONFIRMED
+    plan = await shop.plan(job_id, at_most_uc=made.high_uc)
+    assert isinstance(plan, JobPlan)
+    assert plan.hold.amount_uc == made.high_uc
+    job_id, _ = await shop.confirmed()
+    assert await shop.plan(job_id) is JobRefusal.JOB_NOT_QUOTED
+
+
 async def test_an_account_has_so_many_unconfirmed_jobs_and_forgotten_ones_do_not_count(shop: Shop) -> None:
     parts, now, customer = shop.world.parts, shop.world.now, shop.world.customer
-    forgotten, _, _ = await shop.quoted()
+    forgotten, _ = await shop.quoted()
     async with parts.loop_database.transaction() as transaction:
         assert await jobs.room_for_another(transaction, customer, 1, now) is JobRefusal.TOO_MANY_UNCONFIRMED
         assert await jobs.room_for_another(transaction, customer, 2, now) is None
@@ -236,7 +259,7 @@ async def test_an_account_has_so_many_unconfirmed_jobs_and_forgotten_ones_do_not
 
 async def test_jobs_are_listed_newest_first_and_counted_in_the_queue(shop: Shop) -> None:
     waiting, _ = await shop.confirmed()
-    quoted, _, _ = await shop.quoted()
+    quoted, _ = await shop.quoted()
     async with shop.world.parts.loop_database.connection() as connection:
         found = await job_views.listed(connection, shop.world.customer, None, None, 10)
         behind = await job_views.listed(connection, None, None, found[0].id, 10)

@@ -14,6 +14,7 @@ from tidemill.core.jobs.job import JobHappening
 from tidemill.core.jobs.plans.happenings import AttemptHappening, call_offs
 from tidemill.core.jobs.plans.job_ends import JobsPlan, counts_of
 from tidemill.core.jobs.plans.work_plan import WorkPlan, follow
+from tidemill.core.settlement.pay import UsedTime
 from tidemill.store.database import Database
 from tidemill.store.jobs import jobs, leases, work_plans
 from tidemill.store.query import Connection
@@ -112,7 +113,13 @@ async def test_nothing_is_written_that_is_not_in_the_plan(pool: Pool) -> None:
             locked = await leases.lock(transaction, made.items())
         happenings = [
             AttemptHappening(
-                id_, lease.tries, lease.node_id, dice.choice(OUTCOMES), "why", "", dice.randint(1, QUOTED_MS)
+                id_,
+                lease.tries,
+                lease.node_id,
+                dice.choice(OUTCOMES),
+                "why",
+                "",
+                UsedTime(ms := dice.randint(1, QUOTED_MS), ms),
             )
             for id_, lease in locked.items()
         ]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.worlds.databases.dispatch_world import COST_MAX_UC, World, body_of, make_world, signed_by
 from tidemill.core.clock import SECOND
-from tidemill.core.placement.explanations import LOOK_EVERY_US, SHARED_MAX, TELL_EVERY_US
+from tidemill.core.placement.explainer import LOOK_EVERY_US, SHARED_MAX, TELL_EVERY_US
 from tidemill.store.database import Database
 from tidemill.store.placement import explanations
 from tidemill.store.placement.explanations import StoredExplanation, WaitExplanation
@@ -78,7 +78,7 @@ async def test_a_node_that_is_gone_is_named_as_excluded_all_the_same(world: Worl
 
 
 async def test_too_dear_a_node_is_told_as_such(world: World) -> None:
-    dear, cheap = await world.node(price_uc=10**12), await world.node()
+    dear, cheap = await world.node(price_uc=10**14), await world.node()
     await world.job(1)
     await world.place()
     [kept] = await kept_of(world, dear.id)
@@ -125,7 +125,7 @@ async def test_each_first_attempt_of_a_job_is_explained_whatever_else_is_placed(
 
 
 async def test_a_job_that_waits_is_told_what_for_and_since_when(world: World) -> None:
-    busy, small = await world.node(), await world.node(price_uc=10**12)
+    busy, small = await world.node(), await world.node(price_uc=10**14)
     await world.job(8)
     await world.place()
     since = world.now

@@ -34,10 +34,13 @@ from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
 from tidemill.core.placement.plan import QueuedTask
 from tidemill.core.placement.task_demand import TaskDemand, demand_of
 from tidemill.core.settings.sections.work import ContainersSettings
+from tidemill.core.settlement.obligations import PlannedHold
+from tidemill.core.settlement.rewards import customer_account
 from tidemill.core.signatures import Identity
 from tidemill.link.held.registry import LinkGeneration, ReportsAnswer, ReportsArrival
 from tidemill.store.database import Database
 from tidemill.store.jobs import jobs, leases
+from tidemill.store.jobs.job_views import Job
 from tidemill.store.jobs.jobs import Draft
 from tidemill.store.jobs.leases import AttemptAssignment
 from tidemill.store.ledger import books, ledger
@@ -98,12 +101,15 @@ class World:
             )
             for seed in range(count)
         ]
-        plan = JobPlan(new, cost_max_uc * count, rank=1, deadline_at=later, hold_until=later)
+        hold = PlannedHold(
+            self.parts.ids.new(now), customer_account(self.customer), cost_max_uc * count, later, f"job:{job_id}"
+        )
+        plan = JobPlan(job_id, self.customer, new, rank=1, deadline_at=later, hold=hold)
         async with self.parts.loop_database.transaction() as transaction:
-            await jobs.make(transaction, Draft(job_id, self.customer, "matmul", asked or {}), now)
+            await jobs.make(transaction, Draft(job_id, self.customer, new[0].demand.demand.kind, asked or {}), now)
             await jobs.set_quote(transaction, job_id, {}, Instant(now + 60 * SECOND))
-            refused = await jobs.confirm(transaction, job_id, plan, self.parts.ids, now)
-            assert refused is None, refused
+            confirmed = await jobs.confirm(transaction, plan, self.parts.ids, now)
+            assert isinstance(confirmed, Job), confirmed
         return job_id
 
     async def node(self, *, price_uc: int = 1_000_000, house: bool = False, owner_id: UUID | None = None) -> Node:

@@ -25,10 +25,11 @@ from tidemill.core.jobs.events import ReceiptsRefused
 from tidemill.core.jobs.plans.deliveries import SignedReceipts
 from tidemill.core.jobs.plans.happenings import AttemptHappening
 from tidemill.core.jobs.receipts import ReceiptRefusal, read_batch
+from tidemill.core.jobs.sandboxes import MIB
 from tidemill.core.notices.mail.letters import one_line
 from tidemill.store.events import events
-from tidemill.store.jobs import deliveries, task_output, work_plans
-from tidemill.store.jobs.deliveries import Signer
+from tidemill.store.jobs import deliveries, work_plans
+from tidemill.store.jobs.deliveries import HeardAttempt, Signer
 from tidemill.store.nodes.node_reports import ReceivedReports, ReportBatch
 from tidemill.store.query import Connection
 
@@ -56,8 +57,11 @@ class AttemptReportIntake:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._terms = work_terms(parts.settings)
+        self._output_max_bytes = parts.settings.jobs.output_max_mib * MIB
         self._signers: dict[UUID, Signer] = {}
         self._begun: dict[UUID, dict[AttemptLease, tuple[Instant, tuple[Happening, ...]]]] = {}
+        self._heard: dict[UUID, dict[AttemptLease, Instant]] = {}
+        """When nodes last told of the progress of attempts, until it is written."""
 
     async def read(self, reported: Sequence[ReportBatch]) -> OpenedBatches:
         """Check the signatures of receipts. Done before the transaction, so that nobody waits for it."""
@@ -101,7 +105,8 @@ class AttemptReportIntake:
                         self._note(received.link.node_id, of, (Happening.ACCEPTED,), now)
                     case ProgressReport(of):
                         self._note(received.link.node_id, of, (Happening.STARTED,), now)
-        await task_output.keep(transaction, printed, self._parts.ids, now)
+                        self._hear(received.link.node_id, of, now)
+        await deliveries.keep_output(transaction, printed, self._output_max_bytes, self._parts.ids, now)
         if refused:
             await events.append(transaction, refused, self._parts.ids, now)
         if delivered or happenings:
@@ -131,7 +136,20 @@ class AttemptReportIntake:
             _, happened = self._begun.get(happening.node_id, {}).get(of, (now, ()))
             if happened == happening.happenings:  # else more was reported during the write
                 self._forget_begun(happening.node_id, of)
+        await self._write_heard()
         return len(last_by_attempt)
+
+    async def _write_heard(self) -> None:
+        """Write when attempts were last heard of, after it was written that they have begun."""
+        told, self._heard = self._heard, {}
+        heard = [
+            HeardAttempt(of.attempt_id, node_id, of.lease, at)
+            for node_id, ats in told.items()
+            for of, at in ats.items()
+        ]
+        if heard:
+            async with self._parts.loop_database.transaction() as transaction:
+                await deliveries.hear(transaction, sorted(heard))
 
     async def _signers_of(self, node_ids: set[UUID]) -> Mapping[UUID, Signer]:
         """The signers of these nodes, without nodes that are no longer known. Another batch may clear the memory during
@@ -144,6 +162,11 @@ class AttemptReportIntake:
                 self._signers.clear()
             self._signers.update(signers)
         return signers
+
+    def _hear(self, node_id: UUID, of: AttemptLease, now: Instant) -> None:
+        heard = self._heard.setdefault(node_id, {})
+        if len(heard) < BEGUN_MAX or of in heard:
+            heard[of] = now
 
     def _note(self, node_id: UUID, of: AttemptLease, happened: tuple[Happening, ...], now: Instant) -> None:
         begun = self._begun.setdefault(node_id, {})

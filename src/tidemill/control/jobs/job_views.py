@@ -8,11 +8,11 @@ from uuid import UUID
 from pydantic import BaseModel, BeforeValidator, Field
 
 from tidemill.control.http.views import Credits, Timestamp, View
-from tidemill.control.jobs.job_orders import why_not
 from tidemill.core.clock import Instant
 from tidemill.core.currency import CREDIT
 from tidemill.core.jobs.job import JobState
 from tidemill.core.jobs.kinds.kind import TaskObjection
+from tidemill.core.jobs.plans.job_changes import why_not
 from tidemill.core.jobs.private_results import envelope_for
 from tidemill.core.jobs.quotes.order import read_result_key
 from tidemill.core.jobs.quotes.quote import Quote, quote_from_json

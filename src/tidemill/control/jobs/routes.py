@@ -107,9 +107,9 @@ async def order(body: OrderBody, control: ControlPart, caller: CallerPart, once:
     supply = await control.supply.look(control, control.route_database)
 
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
-        priced = await job_orders.price_order(control, transaction, job_order, supply, account_id)
-        job_id = await job_orders.draft(transaction, control, body, priced, account_id)
-        return await _answer(control, transaction, job_id, now, status=201)
+        quote = await job_orders.price_order(control, transaction, job_order, supply, account_id)
+        job = await job_orders.draft(transaction, control, body, job_order, quote, account_id)
+        return _answer(control, job, now, status=201)
 
     return await once.answer(effect)
 
@@ -162,8 +162,8 @@ async def confirm(
     at_most_uc = None if at_most is None else unless_refused(micro_credits(at_most))
 
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
-        await job_orders.confirm(transaction, control, caller, job_id, at_most_uc, now)
-        return await _answer(control, transaction, job_id, now)
+        job = await job_orders.confirm(transaction, control, caller, job_id, at_most_uc, now)
+        return _answer(control, job, now)
 
     return await once.answer(effect)
 
@@ -234,7 +234,7 @@ async def cancel(job_id: UUID, control: ControlPart, caller: CallerPart, once: I
 
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
         unless_refused(await jobs.call_off(transaction, job_id, _whose(caller), control.ids, now))
-        return await _answer(control, transaction, job_id, now)
+        return _answer(control, await _changed(transaction, job_id), now)
 
     answer = await once.answer(effect)
     await _sweep(control)
@@ -252,7 +252,7 @@ async def extend(
 
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
         unless_refused(await jobs.extend(transaction, job_id, _whose(caller), more, control.ids, now))
-        return await _answer(control, transaction, job_id, now)
+        return _answer(control, await _changed(transaction, job_id), now)
 
     return await once.answer(effect)
 
@@ -270,11 +270,14 @@ async def _readable(control: Control, caller: Caller, job_id: UUID) -> Job:
     return unless_refused(job or JobRefusal.UNKNOWN_JOB)
 
 
-async def _answer(
-    control: Control, transaction: Connection, job_id: UUID, now: Instant, *, status: int = 200
-) -> HttpAnswer:
+async def _changed(transaction: Connection, job_id: UUID) -> Job:
+    """A job that this transaction has changed, with its tasks counted."""
     job = await job_views.get(transaction, job_id, None)
     assert job, "it is there"
+    return job
+
+
+def _answer(control: Control, job: Job, now: Instant, *, status: int = 200) -> HttpAnswer:
     return HttpAnswer(status, job_view(job, control.settings.money, now).model_dump_json().encode())
 
 

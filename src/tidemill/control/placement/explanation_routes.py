@@ -22,7 +22,7 @@ from tidemill.control.placement.explanation_views import (
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.nodes.node import NodeRefusal
-from tidemill.core.placement.sentences import NOT_LOOKED_AT
+from tidemill.core.placement.explanations import NOT_LOOKED_AT
 from tidemill.store.jobs import job_views
 from tidemill.store.nodes import nodes
 from tidemill.store.placement import explanations

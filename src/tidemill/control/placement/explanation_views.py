@@ -10,9 +10,17 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from tidemill.control.http.views import Timestamp
-from tidemill.core.placement.considerations import ConsideredCandidate
-from tidemill.core.placement.objections import PlacementObjection
-from tidemill.core.placement.sentences import NO_NODES, NOT_KEPT, SOON, objection, why_lost, why_placed, why_waiting
+from tidemill.core.placement.explanations import (
+    NO_NODES,
+    NOT_KEPT,
+    SOON,
+    ConsideredCandidate,
+    objection,
+    why_lost,
+    why_placed,
+    why_waiting,
+)
+from tidemill.core.placement.rule import PlacementObjection
 from tidemill.store.jobs.job_views import AttemptUse
 from tidemill.store.placement.explanations import NodeName, QueueObjection, StoredExplanation, WaitExplanation
 

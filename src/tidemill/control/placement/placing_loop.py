@@ -8,6 +8,7 @@ the duty is still ours.
 
 import asyncio
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from functools import partial
 from typing import TypeAlias
 from uuid import UUID
 
@@ -33,7 +34,8 @@ from tidemill.core.nodes.health.events import (
     NodeOnline,
 )
 from tidemill.core.operations.switches import Switch
-from tidemill.core.placement.explanations import ExplanationMemory
+from tidemill.core.placement.explainer import Explainer
+from tidemill.core.placement.index.candidate_pool import CandidatePool
 from tidemill.core.placement.placer import Placer
 from tidemill.core.placement.plan import PlacementPlan, PlannedAttempt, QueuedTask, inputs_of
 from tidemill.store.jobs import leases
@@ -94,7 +96,7 @@ class PlacingLoop(Loop):
         self._factor = parts.settings.jobs.deadline_factor
         self._duty: DutyLease | None = None
         self._placer = self._new_placer()
-        self._explaining = ExplanationMemory()
+        self._explainer = Explainer()
         self._filled_at: Instant | None = None
         self._loaded = 0
         """How many candidates there were when all of them were last loaded."""
@@ -117,7 +119,7 @@ class PlacingLoop(Loop):
             return Tick()
         await self._catch_up(now)
         done = await self._place(now)
-        await explanations.keep(self.parts.loop_database, *self._explaining.take(), self.parts.ids, now)
+        await explanations.keep(self.parts.loop_database, *self._explainer.take(), self.parts.ids, now)
         await asyncio.sleep(min(REST_MAX_US, max(0, self.parts.clock.now() - now)) / SECOND)
         return done
 
@@ -170,11 +172,11 @@ class PlacingLoop(Loop):
         for _ in range(PAGES):
             page = self._front.page(BATCH, hopeless)
             queued = [task.queued_task for task in page]
-            holders, to_weigh = await self._holders(queued), self._explaining.choose(queued, now)
-            plan = self._placer.decide(queued, now, holders=holders, to_weigh=to_weigh)
-            seen += len(page)
-            applied += await self._apply(plan, now)
-            self._explaining.waiting(plan, self._placer, now)
+            holders = await self._holders(queued)
+            plan = self._placer.decide(queued, now, holders=holders, listener=self._explainer)
+            assignments = await self._apply(plan, now)
+            self._explainer.applied(plan, {assigned.task_id for assigned in assignments}, self._placer, now)
+            seen, applied = seen + len(page), applied + len(assignments)
             placed = {placement.task.task_id for placement in plan.placements}
             hopeless.update(task.demand_class for task in page if task.queued_task.task_id not in placed)
             if len(page) < BATCH or self._duty is None:
@@ -189,18 +191,19 @@ class PlacingLoop(Loop):
         async with self.parts.loop_database.connection() as connection:
             return await node_cache.holders(connection, inputs)
 
-    async def _apply(self, plan: PlacementPlan, now: Instant) -> int:
+    async def _apply(self, plan: PlacementPlan, now: Instant) -> Sequence[AttemptAssignment]:
+        """Returns what was applied."""
         assert self._duty, "only the process in charge decides"
         decisions = [
             PlannedAttempt(
                 placement,
                 self.parts.ids.new(now),
-                Instant(now + placement.demand.within_us(placement.quoted_ms, self._factor)),
+                Instant(now + placement.demand.within_us(placement.terms.quoted_ms, self._factor)),
             )
             for placement in plan.placements
         ]
         if not decisions:
-            return 0
+            return ()
         async with self.parts.loop_database.transaction() as transaction:
             placed = await placements.apply(
                 transaction, self._duty, decisions, lease_us=LEASE_US, ids=self.parts.ids, now=now
@@ -211,9 +214,7 @@ class PlacingLoop(Loop):
         self._note(decisions, {assignment.attempt_id for assignment in placed or ()})
         if placed:
             self._on_placed(placed, now)
-        if placed and plan.comparisons:
-            self._explaining.placed(plan, {assignment.task_id for assignment in placed}, now)
-        return len(placed or ())
+        return placed or ()
 
     def _note(self, decisions: Sequence[PlannedAttempt], placed: Container[UUID]) -> None:
         for decision in decisions:
@@ -230,4 +231,5 @@ class PlacingLoop(Loop):
 
     def _new_placer(self) -> Placer:
         settings = self.parts.settings
-        return Placer(self._policies, self._plan, settings.scheduling.policy.value, settings.newcomers.placements)
+        new_pool = partial(CandidatePool, self._policies, newcomers_share=settings.newcomers.placements)
+        return Placer(new_pool, self._plan, settings.scheduling.policy.value)

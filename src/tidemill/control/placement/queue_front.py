@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.placement.plan import QueuedTask
+from tidemill.core.placement.plan import QueuedTask, house_after
 from tidemill.core.placement.task_demand import TaskDemand
 from tidemill.store.database import Database
 from tidemill.store.jobs import tasks
@@ -110,7 +110,7 @@ class QueueFront:
                 yield task
 
     def _in_front(self, task: QueuedTask) -> FrontTask:
-        like = (task.demand_id, task.account_id, task.cost_max_uc, task.excluded, task.for_house)
+        like = (task.demand_id, task.account_id, task.cost_max_uc, task.excluded, task.for_house, task.prefers_house)
         demand_class = self._number(self._demand_classes, like)
         return FrontTask(task, demand_class, self._number(self._alike, (demand_class, task.job_id)))
 
@@ -132,4 +132,5 @@ def _looked_up(
         demand=demands[task.demand_id],
         excluded=before.node_ids,
         for_house=task.is_audit or before.for_house,
+        prefers_house=before.failures >= house_after(demands[task.demand_id]),
     )

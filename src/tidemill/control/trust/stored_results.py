@@ -14,7 +14,7 @@ from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.jobs.private_results import NOTHING, UnsealedResult, unseal_result
 from tidemill.core.jobs.receipts import Receipt
 from tidemill.core.jobs.results import ReaderKey
-from tidemill.core.trust.checks.receipt_checks import is_as_signed
+from tidemill.core.trust.checks.judgement import is_as_signed
 
 
 class StoredResults:

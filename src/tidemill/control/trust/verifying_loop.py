@@ -21,25 +21,30 @@ from tidemill.core.jobs.plans.happenings import AttemptHappening
 from tidemill.core.jobs.private_results import UnsealedResult
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
 from tidemill.core.trust.audits import comparison
-from tidemill.core.trust.audits.comparison import READ_MAX_BYTES, ExecutionPair, is_same
+from tidemill.core.trust.audits.comparison import READ_MAX_BYTES, DifferenceCause, ExecutionPair, is_same
 from tidemill.core.trust.checks import task_checks
-from tidemill.core.trust.checks.choice import CheckManner, ResultFacts, manner_of
-from tidemill.core.trust.checks.plausibility import doubt_about
-from tidemill.core.trust.checks.receipt_checks import (
+from tidemill.core.trust.checks.judgement import (
     NOT_DETERMINISTIC,
+    CheckManner,
     ReceiptJudgement,
+    ResultFacts,
+    SecondExecution,
+    UncheckedResult,
     failed,
     faulted,
+    judged,
     judged_by_whose,
+    manner_of,
+    orders_fault,
     passed,
     unsure,
 )
 from tidemill.core.trust.checks.task_checks import ResultEvidence
-from tidemill.core.trust.checks.unchecked_results import SecondExecution, UncheckedResult, judged
+from tidemill.core.trust.checks.timing import doubt_about
 from tidemill.core.trust.checks.verdict import Ruling
 from tidemill.store.settlement.obligations import Unpayable
 from tidemill.store.trust import audits, unchecked_results
-from tidemill.store.trust.audits import AuditedAttempt
+from tidemill.store.trust.audits import AuditedAttempt, HouseResult
 
 log = structlog.get_logger()
 
@@ -109,6 +114,8 @@ class VerifyingLoop(Loop):
         judgement = (
             await self._judge(unchecked, task, manner, stored) if stored.is_as_signed else failed(_NOT_AS_SIGNED)
         )
+        if judgement is None:
+            return await self._repeat_again(unchecked, now)
         doubt = "" if unchecked.house else doubt_about(unchecked.receipt, task, unchecked.device, unchecked.times)
         return await self._settle(judged(unchecked, judgement, doubt), now)
 
@@ -116,6 +123,17 @@ class VerifyingLoop(Loop):
         audited = AuditedAttempt(unchecked.attempt_id, unchecked.lease, unchecked.receipt.result_sha256)
         async with self.parts.loop_database.transaction() as transaction:
             return await audits.begin(transaction, audited, self._terms.patience, self.parts.ids, now)
+
+    async def _repeat_again(self, unchecked: UncheckedResult, now: Instant) -> int:
+        """The house's result differs: see whether it comes to the same one again."""
+        second = unchecked.second_execution
+        assert second is not None
+        assert second.receipt is not None, "there is a result that differs"
+        assert second.attempt_id is not None, "somebody signed it"
+        first = HouseResult(second.attempt_id, second.receipt.result_sha256)
+        audited = AuditedAttempt(unchecked.attempt_id, unchecked.lease, unchecked.receipt.result_sha256)
+        async with self.parts.loop_database.transaction() as transaction:
+            return await audits.repeat(transaction, audited, first, self._terms.patience, self.parts.ids, now)
 
     async def _settle(self, happening: AttemptHappening, now: Instant) -> int:
         """Settle one result alone, so that an unusable hold delays nobody else's money."""
@@ -138,9 +156,11 @@ class VerifyingLoop(Loop):
 
     async def _judge(
         self, unchecked: UncheckedResult, task: Task, manner: CheckManner, stored: UnsealedResult
-    ) -> ReceiptJudgement:
+    ) -> ReceiptJudgement | None:
+        """The verdict; None if the house has to execute the task once more."""
         if manner in (CheckManner.EXPECTED, CheckManner.TRUSTED):
-            return judged_by_whose(unchecked.receipt, unchecked.expected)
+            is_second = unchecked.house or unchecked.was_missed
+            return judged_by_whose(unchecked.receipt, unchecked.expected, is_second=is_second)
         if manner is CheckManner.PROVED:
             return await self._judge_proof(task, unchecked.receipt, stored.content or b"")
         assert unchecked.second_execution, "only a second execution can be compared"
@@ -160,7 +180,9 @@ class VerifyingLoop(Loop):
             case Ruling.REVIEW:
                 return faulted(sentence)
 
-    async def _judge_pair(self, unchecked: UncheckedResult, task: Task, repeated: SecondExecution) -> ReceiptJudgement:
+    async def _judge_pair(
+        self, unchecked: UncheckedResult, task: Task, repeated: SecondExecution
+    ) -> ReceiptJudgement | None:
         first, second = unchecked.receipt, repeated.receipt
         if second is None or second.outcome is AttemptOutcome.FAILED:
             return faulted(f"{_NOT_REPEATED} {repeated.reason}".rstrip())
@@ -175,17 +197,7 @@ class VerifyingLoop(Loop):
             case Ruling.REVIEW:
                 return unsure(sentence)
             case Ruling.FAIL:
-                return await self._judge_difference(unchecked, task, second, sentence)
-
-    async def _judge_difference(
-        self, unchecked: UncheckedResult, task: Task, second: Receipt, sentence: str
-    ) -> ReceiptJudgement:
-        """The house node is right, unless the task itself has no single result."""
-        async with self.parts.loop_database.connection() as connection:
-            earlier = await audits.earlier(connection, unchecked.task_id, unchecked.attempt_id)
-        if comparison.is_undetermined(task, unchecked.receipt, second, unchecked.owner_id, earlier):
-            return faulted(f"{sentence} {NOT_DETERMINISTIC}")
-        return failed(sentence)
+                return _judge_difference(task, second, repeated.first_found, sentence)
 
     async def _evidence(self, task: Task, result: bytes) -> ResultEvidence | None:
         inputs = {item.name: await self._results.read(item.digest, item.size_bytes) for item in task.inputs}
@@ -197,3 +209,14 @@ class VerifyingLoop(Loop):
         """The content of a result, if it is small enough to be read."""
         stored = await self._results.find(task, receipt, is_uploaded=True, most_bytes=READ_MAX_BYTES)
         return stored.content
+
+
+def _judge_difference(task: Task, second: Receipt, first_found: bytes | None, sentence: str) -> ReceiptJudgement | None:
+    """The house node is right, unless the program gives another result each time; None until that is known."""
+    match comparison.cause_of(task, second, first_found):
+        case DifferenceCause.UNKNOWN:
+            return None
+        case DifferenceCause.THE_NODE:
+            return failed(sentence)
+        case DifferenceCause.THE_PROGRAM:
+            return orders_fault(f"{sentence} {NOT_DETERMINISTIC}")

@@ -1,16 +1,17 @@
 """The life of a task: one schedulable part of a job, tried until a result is verified, or until it is given up.
 
-At most one attempt holds a task at a time. A task is paid once, when a result of its holder passes, and never after
-it has ended. It is given up after a few failures of its own, after many tries of any kind, or when its job no longer
-wants it. A node that is lost or declines is no failure of the task; neither is a result that nobody can judge. The
-same failure at several owners is the task's own fault, and then it is not tried again. A late result is accepted as
-long as no other attempt has delivered.
+At most one attempt holds a task at a time. A task is paid for once, when a result of its holder passes, and never after
+it has ended. A failure that a node tells of is a claim, and the task is tried elsewhere. Only the house calls a task
+faulty: a failure on a house node ends it. A customer's own program is given up, too, after a few failures, so that it
+does not go through a whole pool that has no house; a task of one of our kinds never is. A failure is recorded against
+its owner once another node has succeeded. A task is also given up after many tries of any kind, or when its job no
+longer wants it. A late result is accepted as long as no other attempt has delivered.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from tidemill.core.jobs.attempt import AttemptState, Happening, after
@@ -72,17 +73,16 @@ class RetryLimits:
     """When a task is given up."""
 
     failures_max: int = 3
+    """How many failures of a customer's own program strangers may tell of."""
+
     tries_max: int = 20
-    owners_failing: int = 2
-    """The same failure at so many owners is the task's fault."""
 
 
-@dataclass(frozen=True, slots=True)
-class Crash:
-    """A failure of a task: the owner of its node, and the reason given."""
+class Told(NamedTuple):
+    """Who tells what happened, and whose program it happened to."""
 
-    owner_id: UUID
-    reason: str
+    by_house: bool = False
+    of_our_kind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +107,10 @@ _ADVANCES: Mapping[Happening, TaskState | None] = {
 }
 """How a happening to the holder advances its task. All others mean that the attempt failed."""
 
+STRANGER = Told()
 _SAID_AGAIN = frozenset({Happening.ACCEPTED, Happening.STARTED})
 
 _BLAMES = {
-    Happening.CRASHED: Blame.CRASHED,
     Happening.TIME_UP: Blame.LATE,
     Happening.DECLINED: Blame.BROKE_ITS_WORD,
     Happening.FAILED: Blame.WRONG,
@@ -125,7 +125,13 @@ def place(task: TaskLife, attempt_id: UUID) -> TaskLife | None:
 
 
 def step(
-    task: TaskLife, attempt: AttemptFacts, happening: Happening, patience: RetryLimits, *, wanted: bool = True
+    task: TaskLife,
+    attempt: AttemptFacts,
+    happening: Happening,
+    patience: RetryLimits,
+    *,
+    wanted: bool = True,
+    told: Told = STRANGER,
 ) -> TaskStep | None:
     """What a happening to one of its attempts does to a task; None if it changes nothing.
 
@@ -141,7 +147,7 @@ def step(
         return _late(task, attempt, state) if happening is Happening.DELIVERED and task.state in _OPEN else None
     if happening in _ADVANCES:
         return TaskStep(_in_state(task, _ADVANCES[happening] or task.state), state)
-    return _tried(task, attempt, happening, state, patience, wanted=wanted)
+    return _tried(task, attempt, happening, state, patience, wanted=wanted, told=told)
 
 
 def steps(
@@ -151,6 +157,7 @@ def steps(
     patience: RetryLimits,
     *,
     wanted: bool = True,
+    told: Told = STRANGER,
 ) -> TaskStep | None:
     """The same for happenings known together, as a result and its verdict; None if the first changes nothing.
 
@@ -161,18 +168,12 @@ def steps(
         life, state = (result.task, result.attempt) if result else (task, attempt.state)
         if happening in _SAID_AGAIN and after(state, happening) is None:
             continue
-        more = step(life, Attempt(attempt.id, state), happening, patience, wanted=wanted)
+        more = step(life, Attempt(attempt.id, state), happening, patience, wanted=wanted, told=told)
         if more is None:
             assert result is None, "what is known together happens in order"
             return None
         result = replace(more, called_off=result.called_off) if result else more
     return result
-
-
-def is_own_fault(crash: Crash, earlier: Iterable[Crash], patience: RetryLimits) -> bool:
-    """Whether a task has failed in one way for so many owners that no other needs to try it."""
-    alike = {earlier_crash.owner_id for earlier_crash in earlier if earlier_crash.reason == crash.reason}
-    return len({crash.owner_id, *alike}) >= patience.owners_failing
 
 
 def cancel(task: TaskLife) -> TaskLife | None:
@@ -200,13 +201,15 @@ def _tried(
     patience: RetryLimits,
     *,
     wanted: bool,
+    told: Told,
 ) -> TaskStep:
     """The attempt failed: the task waits for another, unless it is given up."""
     kept_silent = attempt.state is AttemptState.OFFERED and happening in (Happening.TIME_UP, Happening.DECLINED)
     blame = None if kept_silent else _BLAMES.get(happening)
-    failed = blame is not None and blame is not Blame.BROKE_ITS_WORD
-    waiting = TaskLife(TaskState.PENDING, task.failures + failed, task.tries)
-    if waiting.failures >= patience.failures_max or waiting.tries >= patience.tries_max:
+    crashed = happening is Happening.CRASHED
+    waiting = TaskLife(TaskState.PENDING, task.failures + crashed, task.tries)
+    given_up = not told.of_our_kind and waiting.failures >= patience.failures_max
+    if (crashed and told.by_house) or given_up or waiting.tries >= patience.tries_max:
         return TaskStep(_in_state(waiting, TaskState.FAILED), state, blame)
     if not wanted:
         return TaskStep(_in_state(waiting, TaskState.CANCELLED), state, blame)

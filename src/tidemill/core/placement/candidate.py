@@ -6,12 +6,12 @@ a demand gets is decided here, too.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.placement.demand import WHOLE_MILLI, Demand
+from tidemill.core.placement.demand import WHOLE_MILLI, Demand, PriceBasis
 
 NVLINK_NONE_PCT = 100
 NVLINK_MAX_PCT = 150
@@ -38,6 +38,14 @@ class Candidate:
     memory_mib: int
     disk_mib: int = 0
     price_uc: int = 0
+    """Of a device-hour."""
+
+    work_price_uc: float = 0.0
+    """Of known work on a device: the price of a device-hour over the reference speed of its model."""
+
+    core_price_uc: float = 0.0
+    """Of an hour of one core, as a share of the machine."""
+
     reputation: int = 300
     success: float = 0.0
     stake_uc: int = 0
@@ -59,26 +67,52 @@ class Candidate:
         models = {device.device_model for device in self.devices}
         return models.pop() if len(models) == 1 else ""
 
+    def price_by(self, basis: PriceBasis) -> float:
+        """What a task of this basis costs here, up to a factor that is the same at every node."""
+        if basis is PriceBasis.DEVICE_HOUR:
+            return self.price_uc
+        return self.work_price_uc if basis is PriceBasis.DEVICE_WORK else self.core_price_uc
+
 
 @dataclass(frozen=True)
 class MedianPrices:
-    """The median price of each device model, with which a node's price is compared."""
+    """The median prices with which a node's price is compared: for tasks by the device-hour that of the same model,
+    else that of all nodes, since the same work is worth the same everywhere."""
 
     medians_uc: dict[str, float]
+    """Of a device-hour, by model."""
+
+    work_uc: float = 0.0
+    core_uc: float = 0.0
+    basis: PriceBasis = PriceBasis.DEVICE_HOUR
 
     @classmethod
     def of(cls, candidates: Iterable[Candidate]) -> "MedianPrices":
+        every = list(candidates)
         prices: dict[str, list[int]] = {}
-        for candidate in candidates:
+        for candidate in every:
             prices.setdefault(candidate.device_model, []).append(candidate.price_uc)
-        return cls({model: median(prices_uc) for model, prices_uc in prices.items()})
+        return cls(
+            {model: median(prices_uc) for model, prices_uc in prices.items()},
+            median(candidate.work_price_uc for candidate in every) if every else 0.0,
+            median(candidate.core_price_uc for candidate in every) if every else 0.0,
+        )
+
+    def by(self, basis: PriceBasis) -> "MedianPrices":
+        """The same prices, for tasks that are paid on this basis."""
+        return replace(self, basis=basis)
 
     def median_over(self, candidate: Candidate, low: float, high: float) -> float:
-        """The median price of its model over its own, between two bounds. Nothing is cheaper than free."""
-        median_uc = self.medians_uc.get(candidate.device_model, candidate.price_uc)
-        if candidate.price_uc <= 0:
+        """The median price over the node's own, between two bounds. Nothing is cheaper than free."""
+        price_uc, median_uc = candidate.price_by(self.basis), self._median_uc(candidate)
+        if price_uc <= 0:
             return high if median_uc > 0 else min(high, max(low, 1.0))
-        return min(high, max(low, median_uc / candidate.price_uc))
+        return min(high, max(low, median_uc / price_uc))
+
+    def _median_uc(self, candidate: Candidate) -> float:
+        if self.basis is PriceBasis.DEVICE_HOUR:
+            return self.medians_uc.get(candidate.device_model, candidate.price_uc)
+        return self.work_uc if self.basis is PriceBasis.DEVICE_WORK else self.core_uc
 
 
 def fitting_devices(devices: Sequence[CandidateDevice], demand: Demand) -> list[int]:

@@ -1,34 +1,62 @@
-"""Which placement decisions are explained, so that the cost stays small and bounded however many there are.
+"""Why tasks went to their nodes and what others wait for: what is recorded of it, and in which sentences it is told.
 
-The first tasks of a job, and every task placed again after a try, are weighed in every batch, up to a bound; of the
-rest, a few a second. Alike tasks of a job that are placed together share one explanation. Each shape of waiting tasks
-is explained when it begins to wait and every so often after; those explained longest ago come first.
+The sentences say only what was recorded: where nothing was, they say that.
 """
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from tidemill.core.clock import SECOND, Instant
-from tidemill.core.placement.considerations import CandidateComparison, WaitReasons
-from tidemill.core.placement.placer import Placer
-from tidemill.core.placement.plan import AlikeTasks, PlacementPlan, QueuedTask, TaskPlacement
+from tidemill.core.clock import Instant
+from tidemill.core.placement.rule import PlacementObjection
 
-SAMPLE_EVERY_US = SECOND // 2
-SHARED_MAX = 100
-JOBS_MAX = 100_000
+SENTENCES: Mapping[str, str] = {why.code: why.sentence for why in PlacementObjection}
 
-SHAPES_MAX = 10
-"""How many shapes of waiting tasks are explained after one batch."""
+NOT_KEPT = "What spoke for and against the nodes was not kept for this attempt: it is, for some of many."
+NOT_LOOKED_AT = (
+    "Nobody has looked for a node for it yet: that takes a second, unless an operator has stopped placement."
+)
+NO_NODES = "There is no node that may get work now."
+SOON = "Nodes that could have it are busy, and it gets one as soon as there is room."
 
-LOOK_EVERY_US = 5 * SECOND
-TELL_EVERY_US = 30 * SECOND
-FORGET_AFTER_US = 600 * SECOND
-"""A shape that was not looked at for so long has found its nodes, or is explained anew."""
 
-JOBS_TOLD_MAX = 200
-"""How many jobs of one shape are told at once."""
+@dataclass(frozen=True)
+class ConsideredCandidate:
+    """One candidate: the codes of the objections to it, or the terms of its score."""
+
+    node_id: UUID
+    objections: tuple[str, ...]
+    terms: Mapping[str, float]
+
+    @property
+    def score(self) -> float | None:
+        return None if self.objections else sum(self.terms.values())
+
+
+@dataclass(frozen=True)
+class CandidateComparison:
+    """The candidates of a task: first the one that gets it, then the next best, then some of the others.
+
+    `nodes` is how many there were in all. Where `lower_wins`, terms are costs.
+    """
+
+    candidates: tuple[ConsideredCandidate, ...]
+    nodes: int
+    policy: str
+    lower_wins: bool
+
+
+@dataclass(frozen=True)
+class WaitReasons:
+    """Why a task waits: the number of considered nodes to which each objection applies.
+
+    `soon` of them could have it as soon as their work in hand is done.
+    """
+
+    counts: Mapping[str, int]
+    nodes: int
+    looked: int
+    soon: int
 
 
 @dataclass(frozen=True)
@@ -52,113 +80,80 @@ class QueueExplanation:
     nowhere: WaitReasons
 
 
-@dataclass
-class _TaskShape:
-    looked_at: Instant
-    told_at: Instant
-    nowhere: WaitReasons
-    jobs: set[UUID]
+def objection(code: str) -> str:
+    """The sentence of an objection; of one that this version does not know, its code."""
+    return SENTENCES.get(code, code)
 
 
-class ExplanationMemory:
-    """Remembers what was explained. It may be dropped at any moment: then some things are explained once more."""
+def why_waiting(nowhere: WaitReasons) -> str:
+    """What a task waits for."""
+    if not nowhere.looked:
+        return NO_NODES
+    looked = _counted(nowhere)
+    if nowhere.soon:
+        have = "has" if nowhere.soon == 1 else "have"
+        return f"It waits for room: of {looked}, {nowhere.soon} could have it and {have} too little free."
+    counts = sorted(nowhere.counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    reasons = " ".join(f"({count}) {objection(code)}" for code, count in counts)
+    return f"No node can have it, of {looked}. {reasons}".rstrip()
 
-    def __init__(self) -> None:
-        self._jobs: dict[UUID, None] = {}
-        self._sampled_at = Instant(0)
-        self._shapes: dict[Hashable, _TaskShape] = {}
-        """Those that were looked at longest ago come first."""
-        self._explained: list[PlacementExplanation] = []
-        self._waits: list[QueueExplanation] = []
 
-    def choose(self, tasks: Sequence[QueuedTask], now: Instant) -> Set[UUID]:
-        """The tasks of a batch to weigh."""
-        jobs, chosen = self._jobs, dict[Hashable, UUID]()
-        for task in tasks:
-            if task.tries or task.job_id not in jobs:
-                chosen.setdefault((task.job_id, task.excluded), task.task_id)
-        if tasks and not 0 <= now - self._sampled_at < SAMPLE_EVERY_US:
-            for some in (tasks[0], tasks[now % len(tasks)]):  # the first is likely to be placed, the other may be stuck
-                chosen.setdefault((some.job_id, some.excluded), some.task_id)
-        return set(chosen.values())
+def why_placed(weighing: CandidateComparison, node_id: UUID) -> str:
+    """Why a task went to a node. Where alike tasks were placed together, only the first of them was weighed."""
+    chosen = weighing.candidates[0]
+    if node_id == chosen.node_id:
+        return _why_chosen(weighing)
+    mine = _of(weighing, node_id)
+    stood = f"with {mine.score:.3f}" if mine and mine.score is not None else "not among the few that were looked at"
+    return (
+        f"It was placed together with alike tasks. When the first of them went elsewhere with {_score(chosen)}, this "
+        f"node was {stood}; then its turn came."
+    )
 
-    def placed(self, plan: PlacementPlan, applied: Set[UUID], now: Instant) -> None:
-        """Keep the explanations of the tasks that were placed, with those that are alike."""
-        self._sampled_at = now
-        together: dict[tuple[UUID, frozenset[UUID]], list[TaskPlacement]] = defaultdict(list)
-        for placement in plan.placements:
-            if placement.task.task_id in applied:
-                together[placement.task.job_id, placement.task.excluded].append(placement)
-        for (job_id, _), placements in together.items():
-            first = next((placement for placement in placements if placement.task.task_id in plan.comparisons), None)
-            if first:
-                self._remember(job_id)
-                weighing, kind = plan.comparisons[first.task.task_id], first.demand.demand.kind
-                shared = _shared(first, placements)
-                self._explained.extend(
-                    PlacementExplanation(job_id, now, kind, task_ids, weighing) for task_ids in shared
-                )
 
-    def waiting(self, plan: PlacementPlan, placer: Placer, now: Instant) -> None:
-        """Find out why no node was found, for the shapes whose turn it is."""
-        self._forget(now)
-        due = [alike for alike in plan.waiting if self._is_due(alike, now)]
-        for alike in sorted(due, key=lambda alike: self._looked_at(alike.key))[:SHAPES_MAX]:
-            self._waits.extend(self._told(alike, placer.why_nowhere(alike.tasks[0], now), now))
+def why_lost(weighing: CandidateComparison, node_id: UUID) -> str:
+    """Why a node did not get a task for which it was considered."""
+    chosen, mine = weighing.candidates[0], _of(weighing, node_id)
+    if mine is None or node_id == chosen.node_id:
+        return "It was chosen."
+    if mine.objections:
+        return " ".join(objection(code) for code in mine.objections)
+    if _is_as_good(mine, chosen, lower_wins=weighing.lower_wins):
+        return f"It was as good as the chosen one, with {_score(mine)}; equals take turns."
+    return f"Its score was {_score(mine)}, and that of the chosen one {_score(chosen)}{_lowest(weighing)}."
 
-    def take(self) -> tuple[Sequence[PlacementExplanation], Sequence[QueueExplanation]]:
-        """The explanations to write down now."""
-        pending = self._explained, self._waits
-        self._explained, self._waits = [], []
-        return pending
 
-    def _remember(self, job_id: UUID) -> None:
-        if len(self._jobs) >= JOBS_MAX:
-            del self._jobs[next(iter(self._jobs))]
-        self._jobs[job_id] = None
-
-    def _forget(self, now: Instant) -> None:
-        """Forget shapes that no longer wait, with the jobs that were told of them."""
-        while self._shapes and not 0 <= now - next(iter(self._shapes.values())).looked_at < FORGET_AFTER_US:
-            del self._shapes[next(iter(self._shapes))]
-
-    def _looked_at(self, key: Hashable) -> Instant:
-        shape = self._shapes.get(key)
-        return shape.looked_at if shape else Instant(0)
-
-    def _is_due(self, alike: AlikeTasks, now: Instant) -> bool:
-        shape = self._shapes.get(alike.key)
-        return (
-            shape is None
-            or not 0 <= now - shape.looked_at < LOOK_EVERY_US
-            or any(task.job_id not in shape.jobs for task in alike.tasks[:JOBS_TOLD_MAX])
+def _why_chosen(weighing: CandidateComparison) -> str:
+    chosen, *rivals = weighing.candidates
+    next_best = next((candidate for candidate in rivals if not candidate.objections), None)
+    if next_best is None:
+        only = (
+            "It was the only node there was" if weighing.nodes == 1 else f"Of {weighing.nodes} nodes no other was found"
         )
-
-    def _told(self, alike: AlikeTasks, nowhere: WaitReasons, now: Instant) -> Iterator[QueueExplanation]:
-        """Tell what has changed, and what was told long ago; otherwise only the jobs that were not told yet."""
-        shape = self._shapes.get(alike.key)
-        is_same = shape is not None and shape.nowhere == nowhere and 0 <= now - shape.told_at < TELL_EVERY_US
-        told_jobs = shape.jobs if shape and is_same else set[UUID]()
-        for task in alike.tasks[:JOBS_TOLD_MAX]:
-            if task.job_id not in told_jobs:
-                yield QueueExplanation(task.job_id, now, task.task_id, nowhere)
-        if len(self._shapes) >= JOBS_MAX:
-            self._shapes.clear()
-        told_at = shape.told_at if shape and is_same else now
-        self._shapes.pop(alike.key, None)
-        self._shapes[alike.key] = _TaskShape(
-            now, told_at, nowhere, {task.job_id for task in alike.tasks[:JOBS_TOLD_MAX]}
-        )
+        return f"{only} that could have it."
+    best = f"It was the best of {weighing.nodes} nodes under the policy `{weighing.policy}`"
+    if _is_as_good(next_best, chosen, lower_wins=weighing.lower_wins):
+        return f"{best}, with {_score(chosen)}; the next was as good, and equals take turns."
+    return f"{best}: its score was {_score(chosen)}, and that of the next {_score(next_best)}{_lowest(weighing)}."
 
 
-def _shared(first: TaskPlacement, placements: Iterable[TaskPlacement]) -> Iterable[Sequence[UUID]]:
-    """The tasks with the same demand as the first: if tried before, all in parts, else one part."""
-    demand = first.demand.demand
-    alike = [
-        placement
-        for placement in placements
-        if placement is not first and (placement.demand is first.demand or placement.demand.demand == demand)
-    ]
-    task_ids = [placement.task.task_id for placement in (first, *alike)]
-    parts = [task_ids[start : start + SHARED_MAX] for start in range(0, len(task_ids), SHARED_MAX)]
-    return parts if first.task.tries else parts[:1]
+def _is_as_good(rival: ConsideredCandidate, chosen: ConsideredCandidate, *, lower_wins: bool) -> bool:
+    mine, its = rival.score or 0.0, chosen.score or 0.0
+    return mine <= its if lower_wins else mine >= its
+
+
+def _of(weighing: CandidateComparison, node_id: UUID) -> ConsideredCandidate | None:
+    return next((candidate for candidate in weighing.candidates if candidate.node_id == node_id), None)
+
+
+def _score(candidate: ConsideredCandidate) -> str:
+    return f"{candidate.score or 0.0:.3f}"
+
+
+def _lowest(weighing: CandidateComparison) -> str:
+    return "; the lowest wins" if weighing.lower_wins else ""
+
+
+def _counted(nowhere: WaitReasons) -> str:
+    nodes = "1 node" if nowhere.looked == 1 else f"{nowhere.looked} nodes"
+    return f"{nodes} that may get work" if nowhere.looked == nowhere.nodes else f"{nodes} that were looked at"

@@ -1,72 +1,70 @@
-"""Which node each waiting task gets: the candidates in memory, what is reserved of them, and why none was found.
+"""Which node each waiting task gets: the candidates in memory, and what is reserved of them.
 
 `decide` takes tasks and returns a plan. What it plans is reserved, so that the next task sees it; each placement is
 then kept (`keep`), as an attempt that ends by `release`, or given back (`take_back`). No task goes where it could cost
 more than was held for it, to its own customer, or to a node that failed it.
 
-A placer is a cache: it is filled from the database, told of changes, and may be dropped at any moment.
+A placer is a cache: it is filled from the database, told of changes, and may be dropped at any moment. It knows its
+pool of candidates only by the rule that the pool keeps.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import islice
+from typing import Any, Protocol
 from uuid import UUID
 
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import Instant
 from tidemill.core.placement.candidate import MedianPrices
-from tidemill.core.placement.considerations import CandidateComparison, WaitReasons, compare_candidates, count
 from tidemill.core.placement.demand import Demand
-from tidemill.core.placement.index.candidate_pool import CandidatePool, Reservation
 from tidemill.core.placement.index.prices import CostLimits, Prices, cost_key
 from tidemill.core.placement.plan import AlikeTasks, PlacementPlan, QueuedTask, TaskPlacement
-from tidemill.core.placement.policies import Policy
-from tidemill.core.placement.rule import NEWCOMERS_SHARE
+from tidemill.core.placement.rule import PlacementPool, Reservation, objections
 from tidemill.core.placement.seller import Seller, left_of
 from tidemill.core.placement.task_demand import HOUSE, TaskDemand
 from tidemill.core.placement.turns import DevicesAtWork, in_turn
-from tidemill.core.settlement.rewards import RewardPlan
-
-LOOKED_MAX = 2_000
-"""Where no node is found, at most so many nodes are asked why."""
-
-TURNS_MAX = 32
-"""Where one is found, so many others have their turn to be considered."""
-
-DEAR_MAX = 3
-WEIGHED_MAX = 50
-"""Of one batch; tasks beyond it are placed without a comparison."""
+from tidemill.core.settlement.pay import PayTerms, RewardPlan
 
 HOLDERS_MAX = 200
 """Of one input; each is weighed for each task."""
 
 GOLDEN = (5**0.5 - 1) / 2
 
-_NOBODY: frozenset[UUID] = frozenset()
 _NOTHING: Mapping[Digest, Iterable[UUID]] = {}
 
 
-class Placer:
-    """The candidates and what attempts have of them."""
+class PlacementListener(Protocol):
+    """Is told of a batch while it is decided. It must change nothing."""
 
-    def __init__(
-        self, policies: Mapping[str, Policy], plan: RewardPlan, policy: str, newcomers_share: float = NEWCOMERS_SHARE
-    ) -> None:
-        self._policies, self._newcomers_share = policies, newcomers_share
+    def begin(self, tasks: Sequence[QueuedTask], now: Instant) -> None:
+        """These tasks are about to be placed."""
+
+    def turn(self, placer: "Placer", task: QueuedTask, demand: Demand, now: Instant) -> None:
+        """It is the turn of this task: nothing has been taken for it yet."""
+
+
+class Placer:
+    """The candidates and what attempts have of them. `new_pool` makes an empty pool with these median prices."""
+
+    def __init__(self, new_pool: Callable[[MedianPrices], PlacementPool], plan: RewardPlan, policy: str) -> None:
+        self._new_pool = new_pool
         self._policy = policy
         """The name of the policy by which all tasks are placed."""
         self._plan = plan
         """What rewards and commissions come to, so what a task costs."""
         self._median_prices = MedianPrices({})
         """As they were when the pool was filled."""
-        self._pool = CandidatePool(policies, self._median_prices, newcomers_share)
+        self.pool = new_pool(self._median_prices)
         """The sellers, with what is left of them."""
-        self._sellers: dict[UUID, Seller] = {}
+        self.sellers: dict[UUID, Seller] = {}
         """All nodes that may get work, as if they had none."""
+        self._houses: dict[UUID, Seller] = {}
+        """Those of them that are the house's."""
         self._taken: dict[UUID, dict[UUID, tuple[Demand, tuple[int, ...]]]] = {}
         """By node and attempt: what the attempt has of it. Devices that nobody named are not listed."""
-        self._attempts: dict[UUID, tuple[UUID, Reservation | None]] = {}
+        self._attempts: dict[UUID, tuple[UUID, Reservation[Any] | None]] = {}
         """The node of each attempt, and its reservation if it was decided here."""
         self._at_work = DevicesAtWork()
         """What each customer has, for whose turn it is."""
@@ -75,11 +73,9 @@ class Placer:
         self._limits = CostLimits()
         self._drawn = 0.0
         """The last draw for newcomers."""
-        self._turns: Iterator[UUID] = iter(())
-        """The nodes that are still to be considered in comparisons, before the first comes again."""
 
     def __len__(self) -> int:
-        return len(self._sellers)
+        return len(self.sellers)
 
     @property
     def attempts(self) -> Set[UUID]:
@@ -88,42 +84,43 @@ class Placer:
 
     def refill(self, sellers: Iterable[Seller]) -> None:
         """Replace all sellers. Prices are compared with the current median."""
-        earlier, self._sellers = self._sellers, {seller.node_id: seller for seller in sellers}
-        median_prices = MedianPrices.of(seller.candidate for seller in self._sellers.values())
-        if median_prices == self._median_prices and earlier == self._sellers:
+        earlier, self.sellers = self.sellers, {seller.node_id: seller for seller in sellers}
+        self._houses = {node_id: seller for node_id, seller in self.sellers.items() if seller.house}
+        median_prices = MedianPrices.of(seller.candidate for seller in self.sellers.values())
+        if median_prices == self._median_prices and earlier == self.sellers:
             return
-        self._median_prices, self._pool = (
-            median_prices,
-            CandidatePool(self._policies, median_prices, self._newcomers_share),
-        )
+        self._median_prices, self.pool = median_prices, self._new_pool(median_prices)
         self._forget_prices()
-        for seller in self._sellers.values():
+        for seller in self.sellers.values():
             self._put(seller)
 
     def know(self, node_id: UUID, seller: Seller | None) -> None:
         """A node has come, has changed, or no longer gets work."""
-        if self._sellers.get(node_id) == seller:
+        if self.sellers.get(node_id) == seller:
             return
         self._forget_prices()
+        self._houses.pop(node_id, None)
+        if seller is not None and seller.house:
+            self._houses[node_id] = seller
         if seller is None:
-            del self._sellers[node_id]
-            self._pool.remove(node_id)
+            del self.sellers[node_id]
+            self.pool.remove(node_id)
         else:
-            self._sellers[node_id] = seller
+            self.sellers[node_id] = seller
             self._put(seller)
 
     def reserve(self, attempt_id: UUID, node_id: UUID, task_demand: TaskDemand | None, account_id: UUID) -> None:
         """Another process placed this attempt: put the node again with what is left of it."""
         if attempt_id not in self._attempts and task_demand is not None:
             self._note(attempt_id, node_id, replace(task_demand.demand, customer_id=account_id), (), None)
-            if seller := self._sellers.get(node_id):
+            if seller := self.sellers.get(node_id):
                 self._put(seller)
 
     def release(self, attempt_ids: Iterable[UUID]) -> None:
         """These attempts have left their nodes. A node that was replaced is put once for all of them."""
         anew = {node_id for attempt_id in attempt_ids if (node_id := self._let_go(attempt_id)) is not None}
         for node_id in anew:
-            if seller := self._sellers.get(node_id):
+            if seller := self.sellers.get(node_id):
                 self._put(seller)
 
     def keep(self, attempt_id: UUID, placement: TaskPlacement) -> None:
@@ -133,9 +130,7 @@ class Placer:
 
     def take_back(self, placement: TaskPlacement) -> None:
         """A decision was not applied."""
-        if not self._pool.release(placement.reservation) and (
-            seller := self._sellers.get(placement.reservation.node_id)
-        ):
+        if not self.pool.release(placement.reservation) and (seller := self.sellers.get(placement.reservation.node_id)):
             self._put(seller)
 
     def decide(
@@ -144,17 +139,17 @@ class Placer:
         now: Instant,
         *,
         holders: Mapping[Digest, Iterable[UUID]] = _NOTHING,
-        to_weigh: Set[UUID] = _NOBODY,
+        listener: PlacementListener | None = None,
     ) -> PlacementPlan:
         """Find nodes for tasks, in their turn. A task with the demand of one that found no node finds none either.
 
-        `holders` are nodes that have inputs already, of which some are enough; of the tasks `to_weigh` candidates are
-        compared.
+        `holders` are nodes that have inputs already, of which some are enough.
         """
-        self._pool.note_cached({digest.text: islice(node_ids, HOLDERS_MAX) for digest, node_ids in holders.items()})
+        if listener:
+            listener.begin(tasks, now)
+        self.pool.note_cached({digest.text: islice(node_ids, HOLDERS_MAX) for digest, node_ids in holders.items()})
         placements: list[TaskPlacement] = []
         waiting: dict[Hashable, dict[UUID, QueuedTask]] = {}
-        weighed: dict[UUID, CandidateComparison] = {}
         self._limits.begin()
         for task, task_demand, demand in self._in_turn(tasks, now):
             key = (demand.kind, demand.shape, demand.labels, demand.inputs, task.account_id, task.excluded)
@@ -162,47 +157,34 @@ class Placer:
             if same in waiting:
                 waiting[same].setdefault(task.job_id, task)
                 continue
-            is_weighed = task.task_id in to_weigh and len(weighed) < WEIGHED_MAX
-            weighing = self._weigh(task, task_demand, demand, now) if is_weighed else None
+            if listener:
+                listener.turn(self, task, demand, now)
             placement = self._find(task, task_demand, demand, now)
             if placement is None:
                 waiting[same] = {task.job_id: task}
-                continue
-            placements.append(placement)
-            if weighing and weighing.candidates[0].node_id == placement.seller.node_id:
-                weighed[task.task_id] = weighing
-        waits = [AlikeTasks(key, list(alike.values())) for key, alike in waiting.items()]
-        return PlacementPlan(placements, waits, weighed)
+            else:
+                placements.append(placement)
+        return PlacementPlan(placements, [AlikeTasks(key, list(alike.values())) for key, alike in waiting.items()])
 
-    def why_nowhere(self, task: QueuedTask, now: Instant) -> WaitReasons:
-        """Count, for each objection, the considered nodes to which it applies."""
-        task_demand = task.demand
-        assert task_demand is not None, "a task that was looked at could be read"
-        demand, is_too_dear = (
-            self._demand(task, task_demand),
-            self._limits.too_dear(cost_key(task_demand, task.cost_max_uc)).__contains__,
+    def demand_of(self, task: QueuedTask) -> Demand:
+        """What a task demands that can be read, as the pool is asked for it."""
+        demand = _read(task).demand
+        return replace(
+            demand,
+            labels=demand.labels | {HOUSE} if self._is_for_house(task, demand) else demand.labels,
+            customer_id=task.account_id,
+            excluded_nodes=task.excluded,
+            submitted_at=task.since,
+            policy=self._policy,
         )
-        return count(islice(self._pool.against(demand, now), LOOKED_MAX), demand, self._sellers, is_too_dear)
 
-    def _weigh(
-        self, task: QueuedTask, task_demand: TaskDemand, demand: Demand, now: Instant
-    ) -> CandidateComparison | None:
-        """Compare candidates, before one is taken."""
-        too_dear = self._limits.too_dear(cost_key(task_demand, task.cost_max_uc))
-        others = chain(islice(too_dear, DEAR_MAX), self._next_turns())
+    def too_dear(self, task: QueuedTask) -> frozenset[UUID]:
+        """The nodes that were found to be too expensive for a task; none before they were looked for."""
+        return self._limits.too_dear(cost_key(_read(task), task.cost_max_uc))
 
-        def is_too_dear(node_id: UUID) -> bool:
-            return node_id in too_dear or self._terms(self._sellers[node_id], task_demand)[2] > task.cost_max_uc
-
-        return compare_candidates(self._pool, demand, now, others, is_too_dear)
-
-    def _next_turns(self) -> Iterator[UUID]:
-        """The nodes whose turn it is to be considered; after the last comes the first again."""
-        for _ in range(min(TURNS_MAX, len(self._sellers))):
-            if (node_id := next(self._turns, None)) is None:
-                self._turns = iter(list(self._sellers))
-                node_id = next(self._turns)
-            yield node_id
+    def cost_uc(self, task: QueuedTask, node_id: UUID) -> int:
+        """The most that a task costs at a node."""
+        return self._terms(self.sellers[node_id], _read(task))[1]
 
     def _in_turn(self, tasks: Sequence[QueuedTask], now: Instant) -> list[tuple[QueuedTask, TaskDemand, Demand]]:
         """The readable tasks, in turn order. Demands of one customer and moment are interchangeable.
@@ -214,49 +196,42 @@ class Placer:
         for task in tasks:
             task_demand = task.demand
             if task_demand is not None:
-                key = (task_demand.id, task.account_id, task.since, task.excluded, task.for_house)
-                demand = demands_by_key.get(key) or demands_by_key.setdefault(key, self._demand(task, task_demand))
+                key = (task_demand.id, task.account_id, task.since, task.excluded, task.for_house, task.prefers_house)
+                demand = demands_by_key.get(key) or demands_by_key.setdefault(key, self.demand_of(task))
                 alike[_turn(demand)].append((task, task_demand, demand))
                 demands.append(demand)
         return [alike[_turn(demand)].popleft() for demand in in_turn(demands, self._at_work.devices, now)]
 
-    def _demand(self, task: QueuedTask, task_demand: TaskDemand) -> Demand:
-        labels = task_demand.demand.labels
-        return replace(
-            task_demand.demand,
-            labels=labels | {HOUSE} if task.for_house else labels,
-            customer_id=task.account_id,
-            excluded_nodes=task.excluded,
-            submitted_at=task.since,
-            policy=self._policy,
-        )
+    def _is_for_house(self, task: QueuedTask, demand: Demand) -> bool:
+        """Whether only house nodes are asked: for a task that prefers them, only if one of them could have it."""
+        if not task.prefers_house:
+            return task.for_house
+        demand = replace(demand, customer_id=task.account_id, excluded_nodes=task.excluded)
+        return any(not any(objections(seller.candidate, demand, task.since)) for seller in self._houses.values())
 
     def _find(self, task: QueuedTask, task_demand: TaskDemand, demand: Demand, now: Instant) -> TaskPlacement | None:
         """The best node at which the task costs no more than it may. Once the best node is too expensive, exclude all
         that are at once: so no more than two nodes are tried, however many there are."""
         key = cost_key(task_demand, task.cost_max_uc)
         draw = self._next_draw()
-        placed = self._pool.place(self._limits.within(demand, key), now, draw)
-        if placed is not None and self._cost_uc(placed, task_demand) > task.cost_max_uc:
-            self._pool.release(placed)
-            self._limits.note(key, self._priced().too_dear(task_demand, task.cost_max_uc), len(self._sellers))
-            placed = self._pool.place(self._limits.within(demand, key), now, draw)
+        placed = self.pool.place(self._limits.within(demand, key), now, draw)
+        if placed is not None and self.cost_uc(task, placed.node_id) > task.cost_max_uc:
+            self.pool.release(placed)
+            self._limits.note(key, self._priced().too_dear(task_demand, task.cost_max_uc), len(self.sellers))
+            placed = self.pool.place(self._limits.within(demand, key), now, draw)
         if placed is None:
             return None
-        seller = self._sellers[placed.node_id]
-        hourly_uc, quoted_ms, cost_uc = self._terms(seller, task_demand)
+        seller = self.sellers[placed.node_id]
+        terms, cost_uc = self._terms(seller, task_demand)
         assert cost_uc <= task.cost_max_uc, "nodes that are too expensive are excluded"
-        return TaskPlacement(task, task_demand, seller, hourly_uc, quoted_ms, placed)
+        return TaskPlacement(task, task_demand, seller, terms, placed)
 
-    def _cost_uc(self, placed: Reservation, task_demand: TaskDemand) -> int:
-        return self._terms(self._sellers[placed.node_id], task_demand)[2]
-
-    def _terms(self, seller: Seller, task_demand: TaskDemand) -> tuple[int, int, int]:
+    def _terms(self, seller: Seller, task_demand: TaskDemand) -> tuple[PayTerms, int]:
         return self._priced().terms(seller, task_demand)
 
     def _priced(self) -> Prices:
         if self._prices is None:
-            self._prices = Prices(self._sellers.values(), self._plan)
+            self._prices = Prices(self.sellers.values(), self._plan)
         return self._prices
 
     def _forget_prices(self) -> None:
@@ -276,18 +251,23 @@ class Placer:
         self._at_work.end(demand)
         if not reserved:
             del self._taken[node_id]
-        return None if placed is not None and self._pool.release(placed) else node_id
+        return None if placed is not None and self.pool.release(placed) else node_id
 
     def _put(self, seller: Seller) -> None:
         reserved = self._taken.get(seller.node_id, {})
-        self._pool.put(left_of(seller, reserved.values()) if reserved else seller.candidate)
+        self.pool.put(left_of(seller, reserved.values()) if reserved else seller.candidate)
 
     def _note(
-        self, attempt_id: UUID, node_id: UUID, demand: Demand, devices: tuple[int, ...], placed: Reservation | None
+        self, attempt_id: UUID, node_id: UUID, demand: Demand, devices: tuple[int, ...], placed: Reservation[Any] | None
     ) -> None:
         self._attempts[attempt_id] = (node_id, placed)
         self._taken.setdefault(node_id, {})[attempt_id] = (demand, devices)
         self._at_work.begin(demand)
+
+
+def _read(task: QueuedTask) -> TaskDemand:
+    assert task.demand is not None, "a task whose demand cannot be read has no turn"
+    return task.demand
 
 
 def _turn(demand: Demand) -> Hashable:

@@ -3,18 +3,19 @@
 All of it are values. A plan is checked again when it is applied.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import Instant
-from tidemill.core.placement.considerations import CandidateComparison
-from tidemill.core.placement.index.candidate_pool import Reservation
+from tidemill.core.jobs.kinds import OUR_KINDS
+from tidemill.core.placement.rule import Reservation
 from tidemill.core.placement.seller import Seller
 from tidemill.core.placement.task_demand import TaskDemand
-from tidemill.core.trust.checks.choice import THE_POOL
+from tidemill.core.settlement.pay import PayTerms
+from tidemill.core.trust.checks.judgement import THE_POOL
 
 _NOBODY: frozenset[UUID] = frozenset()
 
@@ -40,6 +41,8 @@ class QueuedTask(NamedTuple):
     excluded: frozenset[UUID] = _NOBODY
     for_house: bool = False
     """Whether only the house may carry it out: an audit, or a task whose right result nobody could tell."""
+    prefers_house: bool = False
+    """Whether a house node is to say what is true of its failures, if there is one that can."""
 
     @property
     def is_audit(self) -> bool:
@@ -52,14 +55,13 @@ class QueuedTask(NamedTuple):
 
 
 class TaskPlacement(NamedTuple):
-    """The node for a task, and on which terms. `reservation` is what the index took for it."""
+    """The node for a task, and on which terms. `reservation` is what the pool took for it."""
 
     task: QueuedTask
     demand: TaskDemand
     seller: Seller
-    hourly_uc: int
-    quoted_ms: int
-    reservation: Reservation
+    terms: PayTerms
+    reservation: Reservation[Any]
 
 
 class PlannedAttempt(NamedTuple):
@@ -88,8 +90,12 @@ class PlacementPlan:
     waiting: Sequence[AlikeTasks]
     """The tasks that found no node."""
 
-    comparisons: Mapping[UUID, CandidateComparison]
-    """Of the tasks for which a comparison was asked for and that got its best candidate."""
+
+def house_after(task_demand: TaskDemand | None) -> int:
+    """After how many failures a house node is asked: at once where the program is the customer's own, and then its own
+    fault; for our kinds after the second, since one node may make a failure up."""
+    is_ours = task_demand is None or task_demand.demand.kind in OUR_KINDS
+    return 2 if is_ours else 1
 
 
 def inputs_of(tasks: Iterable[QueuedTask]) -> set[Digest]:

@@ -11,14 +11,26 @@ from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S
+from tidemill.core.nodes.machine.gpu_names import recognised
 from tidemill.core.nodes.no_work import NodeSituation, why_no_work
 from tidemill.core.nodes.node import KnownDevice, Node
 from tidemill.core.nodes.rules import windows
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.placement.candidate import NVLINK_NONE_PCT, Candidate, CandidateDevice
 from tidemill.core.placement.demand import Demand
-from tidemill.core.placement.supply import SupplyNode, hourly_uc, quoted_ms
+from tidemill.core.placement.supply import (
+    USUAL_GPU_OPERATIONS_PER_S,
+    MachineSize,
+    SupplyNode,
+    price_uc,
+    quoted_ms,
+    reference_ops_per_s,
+    share_uc,
+    unit_prices_uc,
+    work_ms,
+)
 from tidemill.core.placement.task_demand import ABILITY, HOUSE, TaskDemand
+from tidemill.core.settlement.pay import PayTerms
 
 CPU = "cpu"
 
@@ -54,17 +66,26 @@ class Seller:
     house: bool
     device_ops_per_s: float
     cpu_ops_per_s: float
+    reference_ops_per_s: float = USUAL_GPU_OPERATIONS_PER_S
+    """The speed by which work on one of its GPUs is paid."""
 
     @property
     def node_id(self) -> UUID:
         return self.candidate.node_id
 
-    def quoted_ms(self, task: TaskDemand) -> int:
-        devices = task.demand.devices
-        return quoted_ms(task.needs, self.device_ops_per_s * devices if devices else self.cpu_ops_per_s)
+    @property
+    def size(self) -> MachineSize:
+        candidate = self.candidate
+        return MachineSize(len(candidate.devices), candidate.cpu_milli // 1_000, candidate.memory_mib)
 
-    def hourly_uc(self, task: TaskDemand) -> int:
-        return self.candidate.price_uc * max(1, task.demand.devices)
+    def terms(self, task: TaskDemand) -> PayTerms:
+        """The terms of a task here."""
+        devices, needs = task.demand.devices, task.needs
+        return PayTerms(
+            share_uc(self.candidate.price_uc, self.size, needs),
+            quoted_ms(needs, self.device_ops_per_s * devices if devices else self.cpu_ops_per_s),
+            work_ms(needs, self.reference_ops_per_s),
+        )
 
 
 def seller_of(
@@ -80,19 +101,21 @@ def seller_of(
         return None
     working = [device for device in devices if device.failing is None]
     gpus = [device for device in working if device.kind != CPU]
-    cores = int(node.machine["cores"])
-    cpu_ops = (
-        sum(device.measured_ops_per_s or 0 for device in working if device.kind == CPU) or cores * OPERATIONS_PER_CORE_S
-    )
     carries: Mapping[str, Any] = node.carries or {}
+    asked_uc = price_uc(view.rules, terms.hourly_uc)
+    reference = max((_reference(device) for device in gpus), default=USUAL_GPU_OPERATIONS_PER_S)
+    size = MachineSize(len(gpus), int(node.machine["cores"]), int(node.machine["memory_mib"]))
+    work_price_uc, core_price_uc = unit_prices_uc(asked_uc, size, reference)
     candidate = Candidate(
         node_id=node.id,
         owner_id=node.account_id,
         devices=_devices(gpus, node.machine.get("links", ())),
-        cpu_milli=cores * 1_000,
-        memory_mib=int(node.machine["memory_mib"]),
+        cpu_milli=size.cores * 1_000,
+        memory_mib=size.memory_mib,
         disk_mib=int(node.machine["disk_mib"]),
-        price_uc=hourly_uc(view.rules, terms.hourly_uc),
+        price_uc=asked_uc,
+        work_price_uc=work_price_uc,
+        core_price_uc=core_price_uc,
         reputation=terms.reputation,
         nvlink_pct=max((device.nvlink_ppm or 0 for device in gpus), default=0) // 10_000 or NVLINK_NONE_PCT,
         region=view.rules.region or "",
@@ -102,7 +125,7 @@ def seller_of(
         available_until=windows.closes_at(view.rules.windows, now, node.utc_offset_s) if view.rules.windows else None,
     )
     slowest = min((float(device.measured_ops_per_s or 0) for device in gpus), default=0.0)
-    return Seller(candidate, node.house, slowest, float(cpu_ops))
+    return Seller(candidate, node.house, slowest, _cpu_ops_per_s(working, size.cores), reference)
 
 
 def left_of(seller: Seller, reserved: Iterable[tuple[Demand, tuple[int, ...]]]) -> Candidate:
@@ -142,7 +165,18 @@ def supply_node_of(seller: Seller) -> SupplyNode:
         device_model=candidate.device_model,
         region=candidate.region,
         house=seller.house,
+        reference_ops_per_s=seller.reference_ops_per_s,
     )
+
+
+def _cpu_ops_per_s(working: Iterable[KnownDevice], cores: int) -> float:
+    """What was measured of its processors, or what so many cores usually do."""
+    measured = sum(device.measured_ops_per_s or 0 for device in working if device.kind == CPU)
+    return float(measured or cores * OPERATIONS_PER_CORE_S)
+
+
+def _reference(device: KnownDevice) -> float:
+    return reference_ops_per_s(recognised(device.model or device.name, device.memory_mib))
 
 
 def _is_new(record: OwnerRecord, terms: SellerDefaults, now: Instant) -> bool:

@@ -1,19 +1,23 @@
 """What is for sale, at which price, and how long a task takes there: one rule for quotes, for placement and for pay.
 
-A node has one price per device-hour, and a task without a device pays for one. How long a task takes follows from the
-measured speed of the node's device, never from its claims. Estimates of operations are right within a factor of three,
-so a quote has two ends, and the upper one is the most that a node may be paid.
+A node has one price per device-hour, and a task pays for its share of the machine: the largest of its shares of
+devices, cores and memory. Known work is paid by its amount, at the reference speed of the device's model; a customer's
+own program by its time. How long a task may take follows from the measured speed of the node's device, never from its
+claims.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import NamedTuple
 from uuid import UUID
 
+from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S
 from tidemill.core.jobs.kinds.needs import ROOM, Needs
+from tidemill.core.nodes.machine.gpu_types import GpuType
 from tidemill.core.nodes.rules.rules import NodeRules
 from tidemill.core.settings.sections.money import BonusFundSettings, MoneySettings, PlansSettings
-from tidemill.core.settlement.rewards import RewardPlan, attempt_pay, cost_max_uc
+from tidemill.core.settlement.pay import PayTerms, RewardPlan, UsedTime, attempt_pay, cost_max_uc
 
 SPREAD = 3.0
 """An estimate of operations is right within this factor: see `core.kinds.needs`."""
@@ -24,8 +28,19 @@ START_MS = 2_000
 SANDBOX_MIB = 128
 """What a sandbox takes besides: shared memory and temporary files."""
 
+USUAL_GPU_OPERATIONS_PER_S = 1e13
+"""The reference speed of a GPU that the catalogue does not know."""
+
 PLAUSIBLE_MS = 366 * 24 * 3_600_000
 """Nothing is quoted for longer than a year."""
+
+
+class MachineSize(NamedTuple):
+    """How much a whole machine has."""
+
+    devices: int
+    cores: int
+    memory_mib: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +63,12 @@ class SupplyNode:
     device_model: str = ""
     region: str = ""
     house: bool = False
+    reference_ops_per_s: float = USUAL_GPU_OPERATIONS_PER_S
+    """The reference speed of one of its GPUs."""
+
+    @property
+    def size(self) -> MachineSize:
+        return MachineSize(self.devices, self.cores, self.memory_mib)
 
 
 @dataclass(frozen=True)
@@ -58,23 +79,40 @@ class Supply:
     default_uc: int
 
 
-@dataclass(frozen=True, slots=True)
-class TaskTerms:
-    """The terms of a task on a node: its price an hour, and its time from the least to the most that is paid."""
-
-    hourly_uc: int
-    least_ms: int
-    quoted_ms: int
+def price_uc(rules: NodeRules, default_uc: int) -> int:
+    """The price of a device-hour: the owner's, or the pool's usual one."""
+    return default_uc if rules.asked_uc is None else rules.asked_uc
 
 
-def hourly_uc(rules: NodeRules, default_uc: int, devices: int = 0) -> int:
-    """The price of an hour of a node for a task with so many devices: the owner's price, or the pool's usual one."""
-    asked_uc = rules.asked_uc
-    return (default_uc if asked_uc is None else asked_uc) * max(1, devices)
+def share_uc(device_hour_uc: int, machine: MachineSize, needs: Needs) -> int:
+    """What an hour of a task's share of a machine costs. A machine without GPUs is one device."""
+    whole_uc = device_hour_uc * max(1, machine.devices)
+    of_cores_uc = _up(whole_uc * needs.cores, max(needs.cores, machine.cores))
+    of_memory_uc = _up(whole_uc * needs.memory_mib, max(1, needs.memory_mib, machine.memory_mib))
+    return max(device_hour_uc * needs.devices, of_cores_uc, of_memory_uc)
+
+
+def unit_prices_uc(device_hour_uc: int, machine: MachineSize, gpu_reference_ops_per_s: float) -> tuple[float, float]:
+    """What work on a device costs by the operation, and an hour of one core: by these placement compares nodes."""
+    whole_uc = device_hour_uc * max(1, machine.devices)
+    return device_hour_uc / gpu_reference_ops_per_s, whole_uc / max(1, machine.cores)
+
+
+def reference_ops_per_s(gpu: GpuType | None) -> float:
+    """The speed by which work on a GPU of this model is paid, whatever this one can do."""
+    return USUAL_GPU_OPERATIONS_PER_S if gpu is None else gpu.fp32_tflops * 1e12
+
+
+def work_ms(needs: Needs, gpu_reference_ops_per_s: float) -> int:
+    """The time that known work takes at the reference speed; zero for a customer's own program."""
+    if needs.seconds:
+        return 0
+    of_devices = gpu_reference_ops_per_s * needs.devices
+    return max(1, min(PLAUSIBLE_MS, ceil(_estimate_ms(needs, of_devices or OPERATIONS_PER_CORE_S * needs.cores))))
 
 
 def quoted_ms(needs: Needs, operations_per_s: float) -> int:
-    """The longest time that a task is paid for on a device of this measured speed."""
+    """The longest time that a task may take on a device of this measured speed."""
     if needs.seconds:
         return min(PLAUSIBLE_MS, needs.seconds * 1000)
     return min(PLAUSIBLE_MS, ceil(_estimate_ms(needs, operations_per_s) * SPREAD) + START_MS)
@@ -87,11 +125,13 @@ def least_ms(needs: Needs, operations_per_s: float) -> int:
     return min(PLAUSIBLE_MS, max(1, int(_estimate_ms(needs, operations_per_s) / SPREAD)))
 
 
-def terms(needs: Needs, node: SupplyNode) -> TaskTerms:
+def terms(needs: Needs, node: SupplyNode) -> PayTerms:
     """The terms of a task with these needs on a node that has room for it."""
-    price_uc = node.price_uc * max(1, needs.devices)
-    speed = speed_of(node, needs)
-    return TaskTerms(price_uc, least_ms(needs, speed), quoted_ms(needs, speed))
+    return PayTerms(
+        share_uc(node.price_uc, node.size, needs),
+        quoted_ms(needs, speed_of(node, needs)),
+        work_ms(needs, node.reference_ops_per_s),
+    )
 
 
 def speed_of(node: SupplyNode, needs: Needs) -> float:
@@ -115,10 +155,9 @@ def fitting(supply: Supply, kind: str, needs: Needs, customer_id: UUID | None) -
     return [node for node in supply.nodes if node.owner_id != customer_id and can_run(node, kind, needs)]
 
 
-def costs_uc(plan: RewardPlan, task_terms: TaskTerms) -> tuple[int, int]:
-    """What a customer pays for a task on these terms, from the least to the most."""
-    least_uc = attempt_pay(plan, task_terms.hourly_uc, task_terms.quoted_ms, task_terms.least_ms).cost_uc
-    return least_uc, cost_max_uc(plan, task_terms.hourly_uc, task_terms.quoted_ms)
+def costs_uc(plan: RewardPlan, task_terms: PayTerms) -> tuple[int, int]:
+    """What a customer pays for a result on these terms, from the least to the most."""
+    return attempt_pay(plan, task_terms, UsedTime(0, 0)).cost_uc, cost_max_uc(plan, task_terms)
 
 
 def plan_of(money: MoneySettings, fund: BonusFundSettings, plans: PlansSettings) -> RewardPlan:
@@ -130,6 +169,7 @@ def plan_of(money: MoneySettings, fund: BonusFundSettings, plans: PlansSettings)
         bonus_ppm=plans.market_early_ppm,
         bonus_max_ppm=plans.market_early_most_ppm,
         self_trade_loss_ppm=money.self_trade_loss_ppm,
+        minimum_uc=plans.attempt_minimum_uc,
     )
 
 
@@ -143,3 +183,7 @@ def prices_uc(nodes: Iterable[SupplyNode]) -> dict[str, list[int]]:
 
 def _estimate_ms(needs: Needs, operations_per_s: float) -> float:
     return needs.operations / max(1.0, operations_per_s) * 1000
+
+
+def _up(amount: int, by: int) -> int:
+    return -(-amount // by)

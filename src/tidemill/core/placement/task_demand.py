@@ -22,7 +22,7 @@ from tidemill.core.jobs.result_archives import archived_bytes
 from tidemill.core.jobs.results import INLINE_MAX_BYTES, sealed_bytes
 from tidemill.core.jobs.sandboxes import MIB
 from tidemill.core.placement import demand as placement
-from tidemill.core.placement.demand import Demand, NeededArtefact
+from tidemill.core.placement.demand import Demand, NeededArtefact, PriceBasis
 
 ABILITY = "can:"
 """The prefix, among the labels that a task demands, of what a sandbox must enforce."""
@@ -77,14 +77,22 @@ def demand_of(task: Task) -> TaskDemand | TaskObjection:
     outputs = kind.outputs(work)
     has_names = any(output.form is FileForm.FILES for output in outputs)
     plain_bytes = archived_bytes([output.most_bytes for output in outputs]) + (NAMES_BYTES if has_names else 0)
+    needs = kind.needs(work)
     facts = (
-        _demand_of(task),
-        kind.needs(work),
+        _demand_of(task, needs),
+        needs,
         ceil(task.limits.seconds * 1_000),
         task.inputs,
         sealed_bytes(plain_bytes) if plain_bytes > INLINE_MAX_BYTES else 0,
     )
     return TaskDemand(id_of(_form(*facts)), *facts)
+
+
+def price_basis(needs: Needs) -> PriceBasis:
+    """What the cost of a task with these needs follows from."""
+    if not needs.devices:
+        return PriceBasis.CORE
+    return PriceBasis.DEVICE_HOUR if needs.seconds else PriceBasis.DEVICE_WORK
 
 
 def stored_form(demand: TaskDemand) -> str:
@@ -96,13 +104,15 @@ def read_demand(demand_id: UUID, form: Mapping[str, Any]) -> TaskDemand | None:
     """The demand that a stored form tells of; None if this version cannot read it."""
     try:
         inputs = tuple(Input(name, Digest(digest), size) for name, digest, size in form["inputs"])
+        needs = Needs(**form["needs"])
         demand = Demand(
             **{name: form["demand"][name] for name in _STORED},
             labels=frozenset(form["demand"]["labels"]),
             inputs=_artefacts(inputs),
             priority=placement.PriorityLevel(form["demand"]["priority"]),
+            price_basis=price_basis(needs),
         )
-        return TaskDemand(demand_id, demand, Needs(**form["needs"]), form["run_ms"], inputs, form["result_max_bytes"])
+        return TaskDemand(demand_id, demand, needs, form["run_ms"], inputs, form["result_max_bytes"])
     except (KeyError, TypeError, ValueError):
         return None
 
@@ -123,7 +133,7 @@ def _artefacts(inputs: tuple[Input, ...]) -> tuple[NeededArtefact, ...]:
     return tuple(NeededArtefact(input_.digest.text, input_.size_bytes) for input_ in inputs)
 
 
-def _demand_of(task: Task) -> Demand:
+def _demand_of(task: Task, needs: Needs) -> Demand:
     limits = task.limits
     memory_bytes = limits.memory_bytes + limits.temporary_bytes
     if not KINDS[task.kind].in_image:  # an engine counts what a container shares as its memory
@@ -138,4 +148,5 @@ def _demand_of(task: Task) -> Demand:
         labels=frozenset(ABILITY + ability.name for ability in task.demands),
         inputs=_artefacts(task.inputs),
         priority=_PRIORITIES[task.priority],
+        price_basis=price_basis(needs),
     )

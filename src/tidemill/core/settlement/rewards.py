@@ -1,9 +1,7 @@
-"""What a verified attempt pays, by the reward plan: the provider's price for its time, and the pool's commission.
+"""Who is owed what for a batch of attempts: providers, the pool, the bonus fund, the audit budget.
 
-A job pays min(time used, time quoted at the node's measured speed), so slowness never pays. An early result gets a
-bonus out of the bonus fund, as far as that goes, and never so much that trading with oneself would pay. Amounts are
-whole micro-credits: a provider's reward is rounded up, so that no verified work is free, and so is the commission; a
-bonus is rounded down. One obligation pays all attempts of an owner at a job in a batch, and each attempt names it.
+One obligation pays all attempts of an owner at a job in a batch, and each attempt names it. What one attempt pays is
+decided in `pay`.
 """
 
 from collections import defaultdict
@@ -15,63 +13,21 @@ from uuid import UUID
 
 from tidemill.core.ledger.accounts import AccountKind, LedgerAccount
 from tidemill.core.settlement.obligations import Obligation
-
-HOUR_MS = 3_600_000
-ONE_PPM = 1_000_000
+from tidemill.core.settlement.pay import ONE_PPM, AttemptPay, RewardPlan
 
 BONUS_FUND = LedgerAccount(AccountKind.BONUS_FUND)
 _COMMISSION, _BURN = LedgerAccount(AccountKind.COMMISSION), LedgerAccount(AccountKind.BURN)
-
-
-@dataclass(frozen=True, slots=True)
-class RewardPlan:
-    """The shares of the plan; each is a setting. The loss from trading with oneself is a share of the payment."""
-
-    commission_ppm: int = 100_000
-    fund_ppm: int = 200_000
-    burn_ppm: int = 0
-    bonus_ppm: int = 100_000
-    bonus_max_ppm: int = 100_000
-    self_trade_loss_ppm: int = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptPay:
-    """What one attempt pays."""
-
-    reward_uc: int
-    commission_uc: int
-    bonus_uc: int
-
-    @property
-    def cost_uc(self) -> int:
-        """What the customer pays. The bonus is not part of it."""
-        return self.reward_uc + self.commission_uc
-
-
-def attempt_pay(plan: RewardPlan, hourly_uc: int, quoted_ms: int, used_ms: int) -> AttemptPay:
-    """From an hour's price, the time quoted, and the claimed time used, which never counts above the quote."""
-    paid_ms = max(1, min(used_ms, quoted_ms))
-    reward_uc = _up(hourly_uc * paid_ms, HOUR_MS)
-    commission_uc = _up(reward_uc * plan.commission_ppm, ONE_PPM)
-    unused_uc = max(0, hourly_uc * (quoted_ms - paid_ms) // HOUR_MS)
-    keeps_uc = (reward_uc + commission_uc) * (ONE_PPM - plan.self_trade_loss_ppm) // ONE_PPM - reward_uc
-    most_uc = min(reward_uc * plan.bonus_max_ppm // ONE_PPM, max(0, keeps_uc))
-    return AttemptPay(reward_uc, commission_uc, min(unused_uc * plan.bonus_ppm // ONE_PPM, most_uc))
-
-
-def cost_max_uc(plan: RewardPlan, hourly_uc: int, quoted_ms: int) -> int:
-    """The most that a task can cost at this price."""
-    return attempt_pay(plan, hourly_uc, quoted_ms, quoted_ms).cost_uc
+_AUDIT_BUDGET = LedgerAccount(AccountKind.AUDIT_BUDGET)
 
 
 @dataclass(frozen=True, slots=True)
 class PaidAttempt:
-    """One attempt that passed: its owner, its job, and what it pays."""
+    """One attempt that is paid for: its owner, its job, and what it pays."""
 
     job_id: UUID
     owner_id: UUID
     due: AttemptPay
+    is_verified: bool = True
 
 
 class HoldOf(NamedTuple):
@@ -89,6 +45,9 @@ class PaySums:
     """By job and owner."""
 
     commissions_uc: dict[UUID, int]
+    unshown_uc: dict[UUID, int]
+    """By job."""
+
     bonuses_uc: dict[UUID, int]
     """By owner."""
 
@@ -97,15 +56,20 @@ def sums(paid: Iterable[PaidAttempt], fund_uc: int) -> PaySums:
     """Add up what attempts pay. Bonuses shrink to what the fund has, all by the same share."""
     rewards: dict[tuple[UUID, UUID], int] = defaultdict(int)
     commissions: dict[UUID, int] = defaultdict(int)
+    unshown: dict[UUID, int] = defaultdict(int)
     bonuses: dict[UUID, int] = defaultdict(int)
     for attempt in paid:
         rewards[attempt.job_id, attempt.owner_id] += attempt.due.reward_uc
         commissions[attempt.job_id] += attempt.due.commission_uc
+        if attempt.due.unshown_uc:
+            unshown[attempt.job_id] += attempt.due.unshown_uc
         bonuses[attempt.owner_id] += attempt.due.bonus_uc
     wanted_uc = sum(bonuses.values())
     share_uc, whole_uc = (min(fund_uc, wanted_uc), wanted_uc) if wanted_uc else (0, 1)
     shrunk = {owner: bonus * share_uc // whole_uc for owner, bonus in bonuses.items()}
-    return PaySums(dict(rewards), dict(commissions), {owner: bonus for owner, bonus in shrunk.items() if bonus})
+    return PaySums(
+        dict(rewards), dict(commissions), unshown, {owner: bonus for owner, bonus in shrunk.items() if bonus}
+    )
 
 
 def owed_for(
@@ -116,7 +80,7 @@ def owed_for(
     plan: RewardPlan,
     new_id: Callable[[], UUID],
 ) -> list[Obligation]:
-    """What is owed for attempts that passed: to providers and to the pool out of holds, and bonuses out of the fund."""
+    """What is owed for attempts: to providers and to the pool out of holds, and bonuses out of the fund."""
     total = sums(paid, fund_uc)
     rewards = [
         _captured(reward_ids[job_id, owner_id], job_id, holds[job_id], _provider(owner_id), amount_uc, "reward")
@@ -132,7 +96,11 @@ def owed_for(
         Obligation(new_id(), BONUS_FUND, _provider(owner_id), amount_uc, "early_bonus", f"owner:{owner_id}")
         for owner_id, amount_uc in total.bonuses_uc.items()
     ]
-    return [*rewards, *commissions, *bonuses]
+    unshown = [
+        _captured(new_id(), job_id, holds[job_id], _AUDIT_BUDGET, amount_uc, "unshown_time")
+        for job_id, amount_uc in total.unshown_uc.items()
+    ]
+    return [*rewards, *commissions, *unshown, *bonuses]
 
 
 def _captured(id_: UUID, job_id: UUID, hold: HoldOf, payee: LedgerAccount, amount_uc: int, kind: str) -> Obligation:
@@ -169,7 +137,3 @@ def split(plan: RewardPlan, commission_uc: int) -> CommissionSplit:
     """Divide a commission; the indivisible rest stays with the pool."""
     fund_uc, burn_uc = commission_uc * plan.fund_ppm // ONE_PPM, commission_uc * plan.burn_ppm // ONE_PPM
     return CommissionSplit(commission_uc - fund_uc - burn_uc, fund_uc, burn_uc)
-
-
-def _up(amount: int, by: int) -> int:
-    return -(-amount // by)

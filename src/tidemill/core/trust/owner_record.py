@@ -21,7 +21,7 @@ class AttemptCounts(NamedTuple):
 
 def told_by(plan: WorkPlan) -> Mapping[UUID, AttemptCounts]:
     """What a plan tells the record of each owner."""
-    verified = Counter(paid.owner_id for paid in plan.paid)
+    verified = Counter(paid.owner_id for paid in plan.paid if paid.is_verified)
     blames: dict[UUID, Counter[Blame]] = defaultdict(Counter)
     for owner_id, blame in plan.blames:
         blames[owner_id][blame] += 1

@@ -37,7 +37,7 @@ class DayBooks:
             case AccountKind.PROVIDER_LOCKED:
                 assert payee.owner_id is not None
                 self.earned_uc[payee.owner_id] += owed.amount_uc
-            case AccountKind.COMMISSION:
+            case AccountKind.COMMISSION | AccountKind.AUDIT_BUDGET:
                 self.pool_uc += owed.amount_uc
             case AccountKind.BONUS_FUND:
                 self.fund_uc += owed.amount_uc

@@ -13,11 +13,9 @@ from uuid import UUID
 from tidemill.core.clock import HOUR, Instant
 from tidemill.core.jobs.attempt import AT_WORK, AttemptState, Happening
 from tidemill.core.jobs.job import JobHappening
-from tidemill.core.jobs.kinds.needs import Needs
-from tidemill.core.jobs.task import Crash, is_own_fault
 from tidemill.core.placement.policies import Policy
-from tidemill.core.placement.supply import quoted_ms
-from tidemill.core.settlement.rewards import cost_max_uc
+from tidemill.core.placement.supply import work_ms
+from tidemill.core.settlement.pay import PayTerms, cost_max_uc
 from tidemill.sim.days import chance
 from tidemill.sim.days.agenda import Agenda, Happens
 from tidemill.sim.days.lives import Lives, SimulatedJob
@@ -60,7 +58,6 @@ class Day:
         self.queue = SimulatedQueue([field.task_type.demand for field in fields])
         self.lives = Lives(scenario, self.agenda, self.nodes, self.watch, self.tally)
         self.rounds = PlacementRounds(scenario, self.agenda, self.nodes, self.queue, self.lives, self._offered)
-        self._crashes: dict[int, list[Crash]] = {}
         self._turns: Sequence[Turn] = ()
         self._back: Sequence[int] = ()
         self._progress: Callable[[float], None] = lambda _: None
@@ -150,10 +147,9 @@ class Day:
             submitted_at=Instant(self.agenda.now),
             priority=orders.priority[index],
         )
-        devices = max(1, demand.devices)
-        needs = Needs(0, 0, orders.length_s[index] * field.speed_mean * devices)
-        longest_ms = quoted_ms(needs, field.speed_least * devices)
-        cost_uc = cost_max_uc(self.scenario.rules.plan, field.price_max_uc * devices, longest_ms)
+        needs = field.needs(orders.length_s[index] * field.speed_mean * max(1, demand.devices))
+        terms = PayTerms(field.share_max_uc, 0, work_ms(needs, field.reference_least))
+        cost_uc = cost_max_uc(self.scenario.rules.plan, terms)
         return SimulatedJob(index, task_type, range(first, first + orders.tasks[index]), demand, needs, cost_uc)
 
     def _offered(self, attempt: SimulatedAttempt) -> None:
@@ -197,15 +193,8 @@ class Day:
         return pace
 
     def _crash(self, attempt: SimulatedAttempt) -> None:
-        """A failure that several owners see in the same way is the task's own fault."""
-        if attempt.state not in AT_WORK or not self._is_reached(attempt, self._crash):
-            return
-        owner_id = self.nodes.sellers[attempt.node].candidate.owner_id
-        crash = Crash(owner_id, _BROKEN if self._is_broken(attempt.task) else str(attempt.id))
-        earlier = self._crashes.setdefault(attempt.task, [])
-        own_fault = is_own_fault(crash, earlier, self.scenario.rules.patience)
-        earlier.append(crash)
-        self.lives.happen(attempt, Happening.FAULTED if own_fault else Happening.CRASHED)
+        if attempt.state in AT_WORK and self._is_reached(attempt, self._crash):
+            self.lives.happen(attempt, Happening.CRASHED)
 
     def _time_up(self, attempt: SimulatedAttempt) -> None:
         if attempt.state in AT_WORK:

@@ -27,6 +27,7 @@ from tidemill.core.jobs.plans.work_plan import WorkPlan, follow
 from tidemill.core.jobs.task import TaskLife, TaskState
 from tidemill.core.placement.demand import Demand
 from tidemill.core.placement.index.node import PoolNode
+from tidemill.core.settlement.pay import UsedTime
 from tidemill.sim.days.agenda import Agenda
 from tidemill.sim.days.books import DayBooks
 from tidemill.sim.days.nodes import SimulatedAttempt, SimulatedNodes
@@ -44,6 +45,9 @@ _TASKS_OF_HOLDERS = {
     AttemptState.RUNNING: TaskState.COMPUTING,
     AttemptState.SUBMITTED: TaskState.PROOF_SUBMITTED,
 }
+
+_LASTING = frozenset({AttemptState.JUDGED, AttemptState.EXPIRED})
+"""A node whose attempt ended so does not get the task again."""
 
 
 class SimulatedJob:
@@ -137,8 +141,11 @@ class Lives:
     def _follow(self, attempt: SimulatedAttempt, life: TaskLife, happening: Happening) -> WorkPlan:
         lease = self._lease(attempt, life.failures)
         if life.holder == attempt.id:
-            used_ms = (attempt.delivered_at - attempt.started_at) // _MS
-            happened = AttemptHappening(attempt.id, attempt.tries, lease.node_id, (happening,), used_ms=used_ms)
+            told_ms, passed_ms = (
+                (attempt.delivered_at - since) // _MS for since in (attempt.started_at, attempt.offered_at)
+            )
+            used = UsedTime(told_ms, passed_ms)
+            happened = AttemptHappening(attempt.id, attempt.tries, lease.node_id, (happening,), used=used)
             return follow([happened], {attempt.id: lease}, self._terms, self._ids, self._now)
         holder = None if life.holder is None else self.attempts[life.holder.int]
         if happening is not Happening.DELIVERED or (holder is not None and holder.state not in AT_WORK):
@@ -161,14 +168,19 @@ class Lives:
             state=attempt.state,
             batch_id=None,
             place=None,
-            hourly_uc=attempt.hourly_uc,
-            quoted_ms=attempt.quoted_ms,
+            hourly_uc=attempt.terms.hourly_uc,
+            quoted_ms=attempt.terms.quoted_ms,
+            work_ms=attempt.terms.work_ms,
             offered_at=Instant(attempt.offered_at),
+            begun_at=Instant(attempt.started_at) if attempt.state is AttemptState.RUNNING else None,
+            heard_at=self._now,
+            house=self._nodes.sellers[attempt.node].house,
             expected=None,
             cost_max_uc=job.cost_max_uc,
             hold_id=job.id,
             wanted=job.life.wants_tasks,
             private=False,
+            kind=job.demand.kind,
         )
 
     def _carry_out(self, plan: WorkPlan) -> None:
@@ -190,7 +202,7 @@ class Lives:
         for waiting in plan.waiting:
             task = waiting.task_id.int
             self._set_life(task, TaskLife(TaskState.PENDING, waiting.failures, waiting.tries))
-            self.again(ended[task], bool(plan.blames))
+            self.again(ended[task], ended[task].state in _LASTING)
         if plan.task_ends:
             self._end(plan)
 

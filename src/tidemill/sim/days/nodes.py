@@ -16,11 +16,13 @@ from tidemill.core.jobs.attempt import AttemptState
 from tidemill.core.nodes.rules import windows
 from tidemill.core.placement.candidate import Candidate, MedianPrices
 from tidemill.core.placement.demand import WHOLE_MILLI, Demand
-from tidemill.core.placement.index.candidate_pool import CandidatePool, Reservation
+from tidemill.core.placement.index.candidate_pool import CandidatePool
 from tidemill.core.placement.index.node import PoolNode
 from tidemill.core.placement.policies import Policy
+from tidemill.core.placement.rule import Reservation
 from tidemill.core.placement.seller import left_of
 from tidemill.core.placement.turns import DevicesAtWork
+from tidemill.core.settlement.pay import PayTerms
 from tidemill.sim.days.watch import RuleWatch
 from tidemill.sim.days.worlds.task_types import TaskTypeFit
 from tidemill.sim.days.worlds.world import World, capacity_milli
@@ -32,16 +34,17 @@ class SimulatedAttempt:
     """One try of a task on a node, as long as something may still come of it."""
 
     __slots__ = (
-        "deadline_at", "delivered_at", "expected_us", "hourly_uc", "id", "job", "node", "number", "offered_at",
-        "placed", "quoted_ms", "started_at", "state", "task", "tries",
+        "deadline_at", "delivered_at", "expected_us", "id", "job", "node", "number", "offered_at", "placed",
+        "started_at", "state", "task", "terms", "tries",
     )  # fmt: skip
 
-    def __init__(self, number: int, task: int, job: int, node: int, placed: Reservation, now: int) -> None:
+    def __init__(self, number: int, task: int, job: int, node: int, placed: Reservation[PoolNode], now: int) -> None:
         self.number, self.task, self.job, self.node, self.placed = number, task, job, node, placed
         self.id = UUID(int=number)
         self.state = AttemptState.OFFERED
         self.offered_at = self.started_at = self.delivered_at = self.deadline_at = now
-        self.hourly_uc = self.quoted_ms = self.expected_us = self.tries = 0
+        self.expected_us = self.tries = 0
+        self.terms = PayTerms(0, 0)
 
 
 class SimulatedNodes:
@@ -158,7 +161,7 @@ class SimulatedNodes:
         self.pool.put(candidate)
 
     def _work(self, attempt: SimulatedAttempt, sign: int) -> None:
-        self.hourly_uc += sign * attempt.hourly_uc
+        self.hourly_uc += sign * attempt.terms.hourly_uc
         self.running_milli += sign * max(WHOLE_MILLI, attempt.placed.demand.asked_milli)
 
     def _look(self, number: int, node: PoolNode) -> None:

@@ -10,8 +10,7 @@ from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.placement.demand import Demand, PriorityLevel
-from tidemill.core.placement.index.node import PoolNode
-from tidemill.core.placement.index.suits import suits
+from tidemill.core.placement.index.node import PoolNode, suits
 from tidemill.core.placement.turns import in_turn
 
 PER_LINE_MAX = 16

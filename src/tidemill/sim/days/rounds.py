@@ -9,10 +9,11 @@ from dataclasses import replace
 from uuid import UUID
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.placement.index.candidate_pool import Reservation
 from tidemill.core.placement.index.node import PoolNode
-from tidemill.core.placement.supply import quoted_ms
+from tidemill.core.placement.rule import Reservation
+from tidemill.core.placement.supply import quoted_ms, share_uc, work_ms
 from tidemill.core.placement.task_demand import SLACK_MS
+from tidemill.core.settlement.pay import PayTerms
 from tidemill.sim.days.agenda import Agenda
 from tidemill.sim.days.lives import Lives, SimulatedJob
 from tidemill.sim.days.nodes import NEVER, SimulatedAttempt, SimulatedNodes
@@ -94,7 +95,7 @@ class PlacementRounds:
                 return task
         return None
 
-    def _assign(self, task: int, line: QueueLine, placed: Reservation) -> None:
+    def _assign(self, task: int, line: QueueLine, placed: Reservation[PoolNode]) -> None:
         self._attempts += 1
         node = self._nodes.numbers[placed.node_id.int]
         attempt = SimulatedAttempt(self._attempts, task, line.job, node, placed, self._agenda.now)
@@ -106,10 +107,10 @@ class PlacementRounds:
         """Its price, the time that is paid for, how long it should take, and when it is late."""
         seller, devices = self._nodes.sellers[attempt.node], job.demand.devices
         speed = seller.device_ops_per_s * devices if devices else seller.cpu_ops_per_s
-        attempt.hourly_uc = seller.candidate.price_uc * max(1, devices)
-        attempt.expected_us = int(job.needs.operations / max(1.0, speed) * SECOND)
-        attempt.quoted_ms = quoted_ms(job.needs, speed)
-        attempt.deadline_at = self._agenda.now + (int(attempt.quoted_ms * self._factor) + SLACK_MS) * _MS
+        hourly_uc = share_uc(seller.candidate.price_uc, seller.size, job.needs)
+        terms = PayTerms(hourly_uc, quoted_ms(job.needs, speed), work_ms(job.needs, seller.reference_ops_per_s))
+        attempt.terms, attempt.expected_us = terms, int(job.needs.operations / max(1.0, speed) * SECOND)
+        attempt.deadline_at = self._agenda.now + (int(terms.quoted_ms * self._factor) + SLACK_MS) * _MS
 
     def _freed(self, node: PoolNode) -> None:
         if self._queue.heard(node, Instant(self._agenda.now)):

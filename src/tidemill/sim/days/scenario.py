@@ -9,7 +9,7 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.core.jobs.task import RetryLimits
 from tidemill.core.placement.supply import plan_of
 from tidemill.core.settings import Settings
-from tidemill.core.settlement.rewards import RewardPlan
+from tidemill.core.settlement.pay import RewardPlan
 
 MONDAY = Instant(4 * 86_400 * SECOND)
 """Simulated time begins with a week, for owners who let their nodes work at certain hours."""
@@ -27,7 +27,7 @@ class PoolRules:
     @classmethod
     def of(cls, settings: Settings) -> "PoolRules":
         return cls(
-            RetryLimits(failures_max=settings.jobs.attempts_max, owners_failing=settings.jobs.owners_failing),
+            RetryLimits(failures_max=settings.jobs.attempts_max),
             plan_of(settings.money, settings.bonus_fund, settings.plans),
             settings.jobs.deadline_factor,
             int(settings.link.offline_after_s * SECOND),

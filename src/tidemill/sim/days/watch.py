@@ -59,7 +59,7 @@ class RuleWatch:
         if (after.holder is not None) and after.state is TaskState.PENDING:
             raise BrokenRule(f"Task {task} waits, and an attempt has it.")
         patience = self._patience
-        if not before.tries <= after.tries <= patience.tries_max or after.failures > patience.failures_max:
+        if not before.tries <= after.tries <= patience.tries_max or after.failures > after.tries:
             raise BrokenRule(f"Task {task} was tried {after.tries} times and failed {after.failures} times.")
         if after.state in ENDED:
             if self.ended[task]:

@@ -6,7 +6,7 @@ from tidemill.core.money import CREDIT_UC
 from tidemill.core.placement.supply import plan_of
 from tidemill.core.settings.sections.money import BonusFundSettings, MoneySettings, PlansSettings
 from tidemill.core.settings.sections.trust import NewcomersSettings
-from tidemill.core.settlement.rewards import RewardPlan
+from tidemill.core.settlement.pay import RewardPlan
 from tidemill.core.trust.reputation import ReputationRules
 from tidemill.core.trust.rules import AuditRules, DisputesRules, ExposureRules, FindingsRules, HoldingBack
 from tidemill.core.trust.stake import StakeRules

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tidemill.core.settings.kinds.quantities import ONE_PPM
-from tidemill.core.settlement.rewards import HOUR_MS, attempt_pay
+from tidemill.core.settlement.pay import HOUR_MS, PayTerms, UsedTime, attempt_pay
 from tidemill.sim.economy.answers import HOUSE, ExecutionColumns
 from tidemill.sim.economy.books import Purse
 from tidemill.sim.economy.checks import StepChecks
@@ -102,7 +102,9 @@ def _bonuses(population: Population, own_uc: Integers) -> Integers:
     bonuses = np.zeros(population.rows, dtype=np.int64)
     left_uc = books.pool[Purse.BONUS_FUND]
     for row in np.flatnonzero(own_uc).tolist():
-        bonus_uc = attempt_pay(rules.plan, int(own_uc[row]), quoted_ms=9 * HOUR_MS, used_ms=HOUR_MS).bonus_uc
+        bonus_uc = attempt_pay(
+            rules.plan, PayTerms(int(own_uc[row]), 18 * HOUR_MS), UsedTime(HOUR_MS, HOUR_MS)
+        ).bonus_uc
         bonuses[row] = min(left_uc, bonus_uc)
         left_uc -= int(bonuses[row])
     books.move(Purse.BONUS_FUND, Purse.LOCKED, bonuses)

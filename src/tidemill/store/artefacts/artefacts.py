@@ -5,7 +5,7 @@ bytes is counted in the transaction that makes or ends it. The row of the bytes 
 and deleted after storage has deleted them.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
@@ -52,6 +52,7 @@ class _ContentRow(NamedTuple):
 
 
 _FIND = Query("artefacts/artefact/find", _ArtefactRow)
+_OWN = Query("artefacts/artefact/own", _ArtefactRow)
 _LOCK = Query("artefacts/artefact/lock", _ArtefactRow)
 _LIST = Query("artefacts/artefact/list", _ArtefactRow)
 _MAKE = Query("artefacts/artefact/make")
@@ -104,6 +105,14 @@ async def listed(
 async def get(connection: Connection, artefact_id: UUID) -> Artefact | None:
     row = await _FIND.row(connection, id=artefact_id)
     return row.artefact() if row else None
+
+
+async def own(connection: Connection, artefact_ids: Sequence[UUID], account_id: UUID) -> Mapping[UUID, Artefact]:
+    """Those of these artefacts that an account has. Another's are left out, as if they did not exist."""
+    if not artefact_ids:
+        return {}
+    rows = await _OWN.rows(connection, ids=artefact_ids, account_id=account_id)
+    return {row.id: row.artefact() for row in rows}
 
 
 async def locked(transaction: Connection, artefact_id: UUID) -> Artefact | None:

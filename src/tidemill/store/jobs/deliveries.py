@@ -1,28 +1,35 @@
-"""What nodes deliver: receipts are stored as they were signed, and what follows from them is written.
+"""What nodes deliver: receipts are stored as they were signed, and what follows from them is written; and what attempts
+print, up to a number of lines per attempt.
 
 A repeated receipt finds its lease over, and changes nothing. Where the ledger refuses to pay, the delivery is stored
 anyway, and settled later.
+
+A result may come late: an attempt that was given up delivers after all, before any other has. Whoever locks the task's
+row in the queue, or the other attempt's lease, decides on the task. A task that has ended, or that another attempt has
+delivered, is not found. Holders are locked after the leases that reports name, so two batches may wait for each other:
+the database ends one, and its reports come again.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.jobs.plans.deliveries import (
-    SignedReceipts,
-    failed_again,
-    named_attempts,
-    read_deliveries,
-)
-from tidemill.core.jobs.plans.happenings import AttemptHappening, WorkTerms
-from tidemill.core.jobs.plans.work_plan import WorkPlan, follow
-from tidemill.core.jobs.task import Crash
-from tidemill.store.jobs import late_results, leases, work_plans
+from tidemill.core.jobs.attempt_reports import OutputReport
+from tidemill.core.jobs.plans.deliveries import GivenUpAttempt, ReportedWork, SignedReceipts, follow_deliveries
+from tidemill.core.jobs.plans.happenings import AttemptHappening, Lease, WorkTerms
+from tidemill.core.jobs.plans.work_plan import WorkPlan
+from tidemill.store.jobs import leases, work_plans
 from tidemill.store.query import Connection, Query
 from tidemill.store.settlement.obligations import Unpayable
+
+LINES_MAX = 10_000
+PIECE_MAX = 65_536
+ROW_BYTES = 200
+"""What a piece of output takes in the database besides its text."""
+
+RANKS = (0, 1, 2)
 
 
 class Signer(NamedTuple):
@@ -35,15 +42,29 @@ class Signer(NamedTuple):
     house: bool
 
 
-class _TaskCrash(NamedTuple):
+class HeardAttempt(NamedTuple):
+    """An attempt of which its node told some progress, under which lease, and when."""
+
+    attempt_id: UUID
+    node_id: UUID
+    lease: int
+    at: Instant
+
+
+class _WaitingTask(NamedTuple):
     task_id: UUID
-    owner_id: UUID
-    reason: str
+    rank: int
+    failures: int
+    tries: int
 
 
 _KEYS = Query("jobs/node/keys", Signer)
 _KEEP_BATCHES = Query("jobs/lease/keep_batches")
-_CRASHES = Query("jobs/task/crashes", _TaskCrash)
+_GIVEN_UP = Query("jobs/late/find", Lease)
+_WAITING = Query("jobs/late/waiting", _WaitingTask)
+_HOLDERS = Query("jobs/late/holders", Lease)
+_PRINT = Query("jobs/lease/print", by_key=True)
+_HEAR = Query("jobs/lease/hear", by_key=True)
 
 
 async def signers(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, Signer]:
@@ -59,19 +80,77 @@ async def apply(
     now: Instant,
 ) -> WorkPlan:
     """Apply receipts, and what else nodes report of their attempts."""
-    locked = await leases.lock(transaction, named_attempts(batches, reports))
-    crashes = await _crashes(transaction, failed_again(batches, locked))
-    delivered = read_deliveries(batches, reports, locked, crashes, terms.patience, now)
-    late = await late_results.take(transaction, delivered.late)
-    happenings = list(delivered.happenings.values())
+    work = await _lock(transaction, batches, reports)
     try:
         async with transaction.transaction():
-            plan = follow(happenings, locked, terms, ids, now, late=late)
-            return await _write(transaction, plan, batches, terms, ids, now)
+            return await _write(transaction, follow_deliveries(work, terms, ids, now), batches, terms, ids, now)
     except Unpayable:
-        undecided = [happening.undecided for happening in happenings]
-        plan = follow(undecided, locked, terms, ids, now, late=late)
+        plan = follow_deliveries(work, terms, ids, now, is_payable=False)
         return await _write(transaction, plan, batches, terms, ids, now)
+
+
+async def keep_output(
+    transaction: Connection, printed: Sequence[tuple[UUID, OutputReport]], bytes_max: int, ids: Ids, now: Instant
+) -> None:
+    """Store what nodes report that their attempts print, at most so many bytes of each."""
+    pieces = [
+        (node_id, report.of, text)
+        for node_id, report in printed
+        if report.first < LINES_MAX and (text := _text(report.lines))
+    ]
+    if pieces:
+        await _PRINT.run(
+            transaction,
+            ids=[ids.new(now) for _ in pieces],
+            attempt_ids=[of.attempt_id for _, of, _ in pieces],
+            node_ids=[node_id for node_id, _, _ in pieces],
+            leases=[of.lease for _, of, _ in pieces],
+            texts=[text for _, _, text in pieces],
+            row_bytes=ROW_BYTES,
+            bytes_max=bytes_max,
+            now=now,
+        )
+
+
+async def hear(transaction: Connection, heard: Sequence[HeardAttempt]) -> None:
+    """Note when the pool last heard of attempts."""
+    await _HEAR.run(
+        transaction,
+        attempt_ids=[attempt.attempt_id for attempt in heard],
+        node_ids=[attempt.node_id for attempt in heard],
+        leases=[attempt.lease for attempt in heard],
+        ats=[attempt.at for attempt in heard],
+    )
+
+
+async def _lock(
+    transaction: Connection, batches: Sequence[SignedReceipts], reports: Sequence[AttemptHappening]
+) -> ReportedWork:
+    """Lock what reports name, with all that a decision on it needs."""
+    claimed = {(receipt.attempt_id, receipt.node_id) for batch in batches for receipt in batch.receipts}
+    locked = await leases.lock(transaction, claimed.union((report.attempt_id, report.node_id) for report in reports))
+    earlier = await leases.earlier_failures(transaction, locked.values())
+    given_up = await _given_up(transaction, {claim for claim in claimed if claim[0] not in locked})
+    return ReportedWork(batches, reports, locked, earlier, given_up)
+
+
+async def _given_up(transaction: Connection, claimed: set[tuple[UUID, UUID]]) -> list[GivenUpAttempt]:
+    """The given-up ones of these attempts, with their tasks locked; without those whose task has been delivered."""
+    if not claimed:
+        return []
+    found = await _GIVEN_UP.rows(transaction, attempt_ids=sorted({attempt_id for attempt_id, _ in claimed}))
+    given_up = [lease for lease in found if (lease.attempt_id, lease.node_id) in claimed]
+    if not given_up:
+        return []
+    task_ids = sorted({lease.task_id for lease in given_up})
+    waiting = await _WAITING.rows(transaction, ranks=list(RANKS), task_ids=task_ids)
+    holders = {lease.task_id: lease for lease in await _HOLDERS.rows(transaction, task_ids=task_ids)}
+    tasks: dict[UUID, _WaitingTask | Lease] = {**{task.task_id: task for task in waiting}, **holders}
+    return [
+        GivenUpAttempt(lease, task.rank, task.failures, task.tries, holders.get(lease.task_id))
+        for lease in given_up
+        if (task := tasks.get(lease.task_id))
+    ]
 
 
 async def _write(
@@ -88,14 +167,6 @@ async def _write(
     return plan
 
 
-async def _crashes(transaction: Connection, task_ids: set[UUID]) -> Mapping[UUID, Sequence[Crash]]:
-    """Earlier failures of these tasks."""
-    crashes: dict[UUID, list[Crash]] = defaultdict(list)
-    for crash in await _CRASHES.rows(transaction, task_ids=sorted(task_ids)) if task_ids else ():
-        crashes[crash.task_id].append(Crash(crash.owner_id, crash.reason))
-    return crashes
-
-
 async def _keep(transaction: Connection, batches: Sequence[SignedReceipts], now: Instant) -> None:
     """Store batches that an attempt refers to, and no others: a node cannot fill the disk with receipts of nothing."""
     if batches:
@@ -107,3 +178,8 @@ async def _keep(transaction: Connection, batches: Sequence[SignedReceipts], now:
             signatures=[batch.signature for batch in batches],
             now=now,
         )
+
+
+def _text(lines: Sequence[str]) -> str:
+    """The lines as PostgreSQL can store them: its text has no zero character."""
+    return "\n".join(lines).replace("\0", "\N{REPLACEMENT CHARACTER}")[:PIECE_MAX]

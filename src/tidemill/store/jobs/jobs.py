@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.clock import DAY, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.jobs.job import ClosingReason, JobHappening
@@ -16,15 +17,18 @@ from tidemill.core.jobs.plans import job_changes
 from tidemill.core.jobs.plans.job_changes import JobExtension, JobHold, JobPlan, LockedJob
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.ledger import PostingRefusal
+from tidemill.store.artefacts import artefacts
 from tidemill.store.events import events
 from tidemill.store.jobs import tasks
+from tidemill.store.jobs.job_views import Job
+from tidemill.store.ledger import ledger
 from tidemill.store.query import Connection, Query
 from tidemill.store.settlement import obligations
 
 _MAKE = Query("jobs/job/make")
-_QUOTE = Query("jobs/job/quote", UUID)
+_QUOTE = Query("jobs/job/quote", Job)
 _LOCK = Query("jobs/job/lock", LockedJob)
-_CONFIRM = Query("jobs/job/confirm")
+_CONFIRM = Query("jobs/job/confirm", Job)
 _CLOSE = Query("jobs/job/close")
 _CALL_OFF = Query("jobs/job/call_off")
 _EXTEND = Query("jobs/job/extend")
@@ -69,9 +73,9 @@ async def make(transaction: Connection, draft: Draft, now: Instant) -> None:
     )
 
 
-async def set_quote(transaction: Connection, job_id: UUID, quote: Mapping[str, Any], expires_at: Instant) -> bool:
-    """Store what a job will cost. False if it has been confirmed, or is over."""
-    return await _QUOTE.row(transaction, id=job_id, quote=dict(quote), expires_at=expires_at) is not None
+async def set_quote(transaction: Connection, job_id: UUID, quote: Mapping[str, Any], expires_at: Instant) -> Job | None:
+    """Store what a job will cost. None if it has been confirmed, or is over."""
+    return await _QUOTE.row(transaction, id=job_id, quote=dict(quote), expires_at=expires_at)
 
 
 async def lock(transaction: Connection, job_id: UUID, owner: UUID | None = None) -> LockedJob | JobRefusal:
@@ -81,22 +85,27 @@ async def lock(transaction: Connection, job_id: UUID, owner: UUID | None = None)
 
 
 async def confirm(
-    transaction: Connection, job_id: UUID, plan: JobPlan, ids: Ids, now: Instant
-) -> JobRefusal | PostingRefusal | None:
-    """Hold the money and make the tasks, or refuse and change nothing."""
-    job = await lock(transaction, job_id)
-    if isinstance(job, JobRefusal):
-        return job
-    hold = job_changes.confirm(job, plan, ids.new(now), now)
-    if isinstance(hold, JobRefusal):
-        return hold
-    if refusal := await obligations.reserve(transaction, hold, ids, now):
+    transaction: Connection, plan: JobPlan, ids: Ids, now: Instant
+) -> Job | ArtefactRefusal | PostingRefusal:
+    """Hold the money and make the tasks of a job that the caller has locked. Refused if the money is not there, or if
+    an input was deleted just now; then the transaction must not commit."""
+    inputs = {artefact_id for _, artefact_id in plan.uses}
+    if inputs and inputs != await artefacts.use(transaction, plan.uses):
+        return ArtefactRefusal.UNKNOWN_ARTEFACT
+    await ledger.open_accounts(transaction, [plan.hold.payer], now)
+    if refusal := await obligations.reserve(transaction, plan.hold, ids, now):
         return refusal
-    await _CONFIRM.run(
-        transaction, id=job_id, hold_id=hold.id, tasks=len(plan.tasks), deadline_at=plan.deadline_at, now=now
+    await tasks.make(transaction, plan.job_id, plan.account_id, plan.tasks, rank=plan.rank, now=now)
+    await events.append(transaction, [plan.event], ids, now)
+    return await _CONFIRM.only(
+        transaction,
+        id=plan.job_id,
+        hold_id=plan.hold.id,
+        held_uc=plan.hold.amount_uc,
+        tasks=len(plan.tasks),
+        deadline_at=plan.deadline_at,
+        now=now,
     )
-    await tasks.make(transaction, job_id, job.account_id, plan.tasks, rank=plan.rank, now=now)
-    return None
 
 
 async def close(transaction: Connection, job_id: UUID, why: JobHappening) -> JobRefusal | None:

@@ -1,13 +1,15 @@
 """Leases as the rest of the pool sees them: locked for a decision, told to nodes, lost or late."""
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.attempt import Happening
-from tidemill.core.jobs.plans.happenings import AttemptHappening, Lease, Leases
+from tidemill.core.jobs.plans.happenings import AttemptHappening, EarlierFailure, Lease, Leases
 from tidemill.core.jobs.plans.work_plan import CallOff
+from tidemill.core.trust.checks.judgement import UNEXPECTED
 from tidemill.store.query import Connection, Query
 
 
@@ -58,6 +60,8 @@ _RESERVED = Query("jobs/lease/reserved", ReservedAttempt, by_key=True)
 _CALLED_OFF = Query("jobs/lease/called_off", CallOff)
 _FORGET = Query("jobs/lease/forget")
 
+_FAILURES = Query("jobs/task/failures", EarlierFailure)
+
 LATE = "The deadline passed before the node delivered."
 LOST = "The node is offline."
 
@@ -71,6 +75,15 @@ async def lock(transaction: Connection, attempts: Iterable[tuple[UUID, UUID]]) -
         node_ids=[node_id for _, node_id in pairs],
     )
     return {lease.attempt_id: lease for lease in locked}
+
+
+async def earlier_failures(transaction: Connection, locked: Iterable[Lease]) -> Mapping[UUID, Sequence[EarlierFailure]]:
+    """What failed before at the tasks of these leases, by task, the oldest first."""
+    again = sorted({lease.task_id for lease in locked if lease.tries > 1 and lease.hold_id is not None})
+    failures: dict[UUID, list[EarlierFailure]] = defaultdict(list)
+    for failure in await _FAILURES.rows(transaction, task_ids=again, unexpected=UNEXPECTED) if again else ():
+        failures[failure.task_id].append(failure)
+    return failures
 
 
 async def lock_unwanted(transaction: Connection, limit: int) -> Leases:

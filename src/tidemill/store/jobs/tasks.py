@@ -11,21 +11,22 @@ from tidemill.core.clock import Instant
 from tidemill.core.jobs.plans.job_changes import NewTask
 from tidemill.core.placement.plan import QueuedTask
 from tidemill.core.placement.task_demand import TaskDemand, read_demand, stored_form
+from tidemill.core.settlement.pay import PayTerms
 from tidemill.store.query import Connection, Query
 
 _KEY_BYTES = 20
 
 
 class NewLease(NamedTuple):
-    """A task for a node: the provider's price, the time quoted at the node's speed, and the deadline."""
+    """A task for a node, on which terms, and until when."""
 
     rank: int
     task_id: UUID
     attempt_id: UUID
     node_id: UUID
     owner_id: UUID
-    hourly_uc: int
-    quoted_ms: int
+    house: bool
+    terms: PayTerms
     deadline_at: Instant
 
 
@@ -99,8 +100,10 @@ async def place(transaction: Connection, leases: Sequence[NewLease], now: Instan
         attempt_ids=[lease.attempt_id for lease in leases],
         node_ids=[lease.node_id for lease in leases],
         owner_ids=[lease.owner_id for lease in leases],
-        hourly_uc=[lease.hourly_uc for lease in leases],
-        quoted_ms=[lease.quoted_ms for lease in leases],
+        houses=[lease.house for lease in leases],
+        hourly_uc=[lease.terms.hourly_uc for lease in leases],
+        quoted_ms=[lease.terms.quoted_ms for lease in leases],
+        work_ms=[lease.terms.work_ms for lease in leases],
         deadlines_us=[lease.deadline_at for lease in leases],
     )
     return {attempt.attempt_id: attempt.number for attempt in placed}

@@ -17,6 +17,7 @@ from tidemill.core.jobs.plans.work_plan import (
     AttemptEnd,
     AuditVerdict,
     CallOff,
+    LatePay,
     LeaseChange,
     TaskEnd,
     WaitingAgain,
@@ -34,6 +35,7 @@ from tidemill.store.settlement import obligations
 
 _CHANGE = Query("jobs/lease/change", by_key=True)
 _END_LEASES = Query("jobs/lease/end", by_key=True)
+_PAY_LATE = Query("jobs/lease/pay_late")
 _RESUME = Query("jobs/lease/resume")
 _REQUEUE = Query("jobs/task/requeue")
 _CALL_OFF = Query("jobs/lease/call_off")
@@ -50,7 +52,14 @@ async def apply(
 ) -> WorkPlan:
     """Lock the leases that happenings name, and write what follows."""
     named = {(happening.attempt_id, happening.node_id) for happening in happenings}
-    plan = follow(happenings, await leases.lock(transaction, named), terms, ids, now)
+    locked = await leases.lock(transaction, named)
+    earlier = await leases.earlier_failures(transaction, locked.values())
+    told = [
+        happening._replace(earlier=earlier.get(lease.task_id, ()))
+        for happening in happenings
+        if (lease := locked.get(happening.attempt_id))
+    ]
+    plan = follow(told, locked, terms, ids, now)
     await write(transaction, plan, terms, ids, now)
     return plan
 
@@ -58,8 +67,9 @@ async def apply(
 async def write(transaction: Connection, plan: WorkPlan, terms: WorkTerms, ids: Ids, now: Instant) -> JobsPlan:
     """Write a plan, and what follows from it for jobs. Returns the latter."""
     await _requeue(transaction, plan.waiting, now)
-    await _change(transaction, plan.changes)
+    await _change(transaction, plan.changes, now)
     await _end_leases(transaction, plan.ends, now)
+    await _pay_late(transaction, plan.late_pays)
     await _resume(transaction, plan.resumed, now)
     await _call_off(transaction, plan.called_off, now)
     await _judge_audits(transaction, plan.audit_verdicts, now)
@@ -90,10 +100,12 @@ async def _requeue(transaction: Connection, waiting: Sequence[WaitingAgain], now
         )
 
 
-async def _change(transaction: Connection, changes: Sequence[LeaseChange]) -> None:
+async def _change(transaction: Connection, changes: Sequence[LeaseChange], now: Instant) -> None:
     if changes:
         attempt_ids, states, batch_ids, places = _columns(changes)
-        await _CHANGE.run(transaction, attempt_ids=attempt_ids, states=states, batch_ids=batch_ids, places=places)
+        await _CHANGE.run(
+            transaction, attempt_ids=attempt_ids, states=states, batch_ids=batch_ids, places=places, now=now
+        )
 
 
 async def _end_leases(transaction: Connection, ends: Sequence[AttemptEnd], now: Instant) -> None:
@@ -113,6 +125,12 @@ async def _end_leases(transaction: Connection, ends: Sequence[AttemptEnd], now: 
         )
 
 
+async def _pay_late(transaction: Connection, late_pays: Sequence[LatePay]) -> None:
+    if late_pays:
+        attempt_ids, paid_uc, transfer_ids = _columns(late_pays)
+        await _PAY_LATE.run(transaction, attempt_ids=attempt_ids, paid_uc=paid_uc, transfer_ids=transfer_ids)
+
+
 async def _resume(transaction: Connection, resumed: Sequence[Lease], now: Instant) -> None:
     if resumed:
         columns = dict(zip(Lease._fields, _columns(resumed), strict=True))
@@ -121,8 +139,11 @@ async def _resume(transaction: Connection, resumed: Sequence[Lease], now: Instan
             transaction,
             now=now,
             **{f"{name}s": columns[name] for name in written},
-            **{name: columns[name] for name in ("failures", "tries", "hourly_uc", "quoted_ms", "offered_at")},
+            **{
+                name: columns[name] for name in ("failures", "tries", "hourly_uc", "quoted_ms", "work_ms", "offered_at")
+            },
             states=columns["state"],
+            houses=columns["house"],
         )
 
 

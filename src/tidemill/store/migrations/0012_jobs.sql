@@ -87,10 +87,19 @@ CREATE TABLE lease (
     place        smallint,
     judge        uuid,
     judge_until  timestamptz,
-    -- The provider's price, and how long the work takes at the node's measured speed: no more is paid.
+    -- The price of an hour of the task's share of the machine; the longest time that unknown work is paid for; and the
+    -- time that known work is paid for, zero where it is unknown.
     hourly_uc    bigint NOT NULL,
     quoted_ms    bigint NOT NULL,
+    work_ms      bigint NOT NULL,
     offered_at   timestamptz NOT NULL,
+    -- When the pool learnt that the node had begun, and when it last heard of progress or output: who calls the job off
+    -- pays for the time since it began, and its provider gets what was heard of.
+    begun_at     timestamptz,
+    heard_at     timestamptz,
+    -- Whether a house node holds it, and how much of what it printed was kept.
+    house        boolean NOT NULL,
+    printed_bytes bigint NOT NULL DEFAULT 0,
     deadline_at  timestamptz NOT NULL,
     -- The deadline by how long the pool has listened: our own outage makes nobody late.
     due_us       bigint NOT NULL,
@@ -130,7 +139,8 @@ CREATE TABLE attempt (
     -- The terms it was placed on, as in its lease. An attempt that was given up may still deliver first, and is then paid by
     -- them.
     hourly_uc    bigint NOT NULL DEFAULT 0,
-    quoted_ms    bigint NOT NULL DEFAULT 0
+    quoted_ms    bigint NOT NULL DEFAULT 0,
+    work_ms      bigint NOT NULL DEFAULT 0
 ) PARTITION BY RANGE (id);
 CREATE INDEX attempt_task ON attempt (task_id);
 -- By the day, so that only today's pages change, as with the stretches of the ledger.

@@ -14,6 +14,8 @@ CREATE TABLE audit (
     -- The audit's own task, and the hash of what the house came to.
     task_id     uuid NOT NULL,
     found       bytea,
+    -- The hash of what the house came to before, where it had to execute the task twice to see whether its result repeats.
+    first_found bytea,
     verdict     text CHECK (verdict IN ('pass', 'review', 'fail')),
     begun_at    timestamptz NOT NULL,
     -- When its task ended, and when the result was judged by it.

@@ -11,8 +11,13 @@ from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.placement.considerations import CandidateComparison, ConsideredCandidate, WaitReasons
-from tidemill.core.placement.explanations import PlacementExplanation, QueueExplanation
+from tidemill.core.placement.explanations import (
+    CandidateComparison,
+    ConsideredCandidate,
+    PlacementExplanation,
+    QueueExplanation,
+    WaitReasons,
+)
 from tidemill.store.database import Database
 from tidemill.store.query import Connection, Query
 

@@ -58,8 +58,8 @@ def _new_lease(attempt: PlannedAttempt) -> NewLease:
         attempt.attempt_id,
         candidate.node_id,
         candidate.owner_id,
-        attempt.placement.hourly_uc,
-        attempt.placement.quoted_ms,
+        attempt.placement.seller.house,
+        attempt.placement.terms,
         attempt.deadline_at,
     )
 

@@ -8,6 +8,7 @@ from uuid import UUID
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes.node import Node
 from tidemill.core.placement.seller import OwnerRecord, Seller, SellerDefaults, seller_of
+from tidemill.core.trust.checks.judgement import UNEXPECTED
 from tidemill.store.database import Database
 from tidemill.store.nodes import node_views, nodes
 from tidemill.store.query import Connection, Query
@@ -19,16 +20,18 @@ AGAIN_US = 30 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
-    """The nodes that a task must not go to, and whether only house nodes may execute it."""
+    """The nodes that a task must not go to, whether only house nodes may execute it, and how often it failed."""
 
     node_ids: frozenset[UUID] = frozenset()
     for_house: bool = False
+    failures: int = 0
 
 
 class _TriedTask(NamedTuple):
     task_id: UUID
     node_ids: list[UUID]
     for_house: bool
+    failures: int
 
 
 _OWNER_RECORDS = Query("placement/node/owner_records", OwnerRecord)
@@ -67,8 +70,8 @@ async def some(
 
 async def exclusions_of(connection: Connection, task_ids: Sequence[UUID], now: Instant) -> Mapping[UUID, Exclusions]:
     """The nodes that earlier attempts exclude for each of these tasks."""
-    tried = await _TRIED.rows(connection, task_ids=list(task_ids), since=Instant(now - AGAIN_US))
-    return {task.task_id: Exclusions(frozenset(task.node_ids), task.for_house) for task in tried}
+    tried = await _TRIED.rows(connection, task_ids=list(task_ids), since=Instant(now - AGAIN_US), unexpected=UNEXPECTED)
+    return {task.task_id: Exclusions(frozenset(task.node_ids), task.for_house, task.failures) for task in tried}
 
 
 async def owner_records(connection: Connection, of: Iterable[Node]) -> Mapping[UUID, OwnerRecord]:

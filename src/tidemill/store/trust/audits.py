@@ -12,16 +12,16 @@ from tidemill.core.ids import Ids
 from tidemill.core.jobs.plans.happenings import UnwantedTask, WorkTerms
 from tidemill.core.jobs.plans.work_plan import follow
 from tidemill.core.jobs.task import RetryLimits
-from tidemill.core.trust.audits.comparison import Difference
-from tidemill.core.trust.checks.choice import THE_POOL
+from tidemill.core.trust.checks.judgement import THE_POOL
+from tidemill.store.artefacts import artefacts
 from tidemill.store.database import Database
 from tidemill.store.jobs import work_plans
-from tidemill.store.jobs.late_results import RANKS
+from tidemill.store.jobs.deliveries import RANKS
 from tidemill.store.query import Connection, Query
 
 _BEGIN = Query("trust/audit/begin", UUID)
+_REPEAT = Query("trust/audit/repeat", UUID)
 _GIVE_UP = Query("trust/audit/give_up", UnwantedTask, by_key=True)
-_EARLIER = Query("trust/audit/earlier", Difference)
 
 FAILURES_MAX = 2
 """A task that fails twice on house nodes is not tried a third time: then nobody can tell."""
@@ -37,6 +37,14 @@ class AuditedAttempt:
     attempt_id: UUID
     lease: int
     claimed: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class HouseResult:
+    """The attempt in which a house node executed an audit, and the hash of what it came to."""
+
+    attempt_id: UUID
+    sha256: bytes
 
 
 async def begin(
@@ -57,14 +65,32 @@ async def begin(
     return row is not None
 
 
+async def repeat(
+    transaction: Connection, audited: AuditedAttempt, first: HouseResult, patience: RetryLimits, ids: Ids, now: Instant
+) -> bool:
+    """Have the house execute the task once more, after it came to this result. False if it has done so before.
+
+    Of the first result its hash is kept, and nothing that was uploaded.
+    """
+    row = await _REPEAT.row(
+        transaction,
+        attempt_id=audited.attempt_id,
+        lease=audited.lease,
+        found=first.sha256,
+        task_id=ids.new(now),
+        cost_max_uc=ANY_PRICE_UC,
+        the_pool=THE_POOL,
+        failures=max(0, patience.failures_max - FAILURES_MAX),
+        now=now,
+    )
+    if row is not None:
+        await artefacts.let_go_of_result(transaction, first.attempt_id, now)
+    return row is not None
+
+
 async def give_up(database: Database, before: Instant, limit: int, terms: WorkTerms, ids: Ids, now: Instant) -> int:
     """End audits that have waited since before an instant, and that no node has. Returns how many."""
     async with database.transaction() as transaction:
         unwanted = await _GIVE_UP.rows(transaction, ranks=list(RANKS), before=before, limit=limit)
         await work_plans.write(transaction, follow((), {}, terms, ids, now, unwanted=unwanted), terms, ids, now)
     return len(unwanted)
-
-
-async def earlier(connection: Connection, task_id: UUID, attempt_id: UUID) -> list[Difference]:
-    """Earlier results of the same task that differed from a house node's."""
-    return await _EARLIER.rows(connection, task_id=task_id, attempt_id=attempt_id)

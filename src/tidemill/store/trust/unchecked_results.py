@@ -12,8 +12,8 @@ from tidemill.core.ids import Ids
 from tidemill.core.jobs.plans.happenings import AttemptHappening, WorkTerms
 from tidemill.core.jobs.plans.work_plan import WorkPlan
 from tidemill.core.jobs.receipts import Receipt, ReceiptRefusal, inclusion, read_receipt
-from tidemill.core.trust.checks.plausibility import AttemptTimes, MeasuredSpeeds
-from tidemill.core.trust.checks.unchecked_results import SecondExecution, UncheckedResult
+from tidemill.core.trust.checks.judgement import UNEXPECTED, SecondExecution, UncheckedResult
+from tidemill.core.trust.checks.timing import AttemptTimes, MeasuredSpeeds
 from tidemill.store.database import Database
 from tidemill.store.jobs import work_plans
 from tidemill.store.query import Query
@@ -35,6 +35,7 @@ class _TakenResult(NamedTuple):
     received_at: Instant
     house: bool
     uploaded: str | None
+    was_missed: bool
     model: str
     memory_mib: int
     gpu_ops_per_s: int
@@ -44,6 +45,7 @@ class _TakenResult(NamedTuple):
     audit_reason: str | None
     audit_place: int | None
     audit_batch: bytes | None
+    first_found: bytes | None
 
 
 _JUDGE = Query("trust/lease/judge", _TakenResult, by_key=True)
@@ -58,7 +60,13 @@ async def take(
     """
     async with database.transaction() as transaction:
         taken = await _JUDGE.rows(
-            transaction, judge=judge, until=Instant(now + lease_us), limit=limit, now=now, mine=mine
+            transaction,
+            judge=judge,
+            until=Instant(now + lease_us),
+            limit=limit,
+            now=now,
+            mine=mine,
+            unexpected=UNEXPECTED,
         )
     return [_unchecked_result(result) for result in taken]
 
@@ -84,6 +92,7 @@ def _unchecked_result(taken: _TakenResult) -> UncheckedResult:
         times=AttemptTimes(taken.offered_at, taken.received_at),
         device=MeasuredSpeeds(taken.model, taken.memory_mib, taken.gpu_ops_per_s, taken.cpu_ops_per_s),
         is_uploaded=receipt.artefact is not None and taken.uploaded == receipt.artefact.text,
+        was_missed=taken.was_missed,
         second_execution=None if taken.audit_ended is None else _second_execution(taken),
     )
 
@@ -91,7 +100,7 @@ def _unchecked_result(taken: _TakenResult) -> UncheckedResult:
 def _second_execution(taken: _TakenResult) -> SecondExecution:
     batch, place = taken.audit_batch, taken.audit_place
     receipt = None if batch is None or place is None else _receipt(batch, place)
-    return SecondExecution(taken.audit_attempt_id, receipt, taken.audit_reason or "")
+    return SecondExecution(taken.audit_attempt_id, receipt, taken.audit_reason or "", taken.first_found)
 
 
 def _receipt(batch: bytes, place: int) -> Receipt:

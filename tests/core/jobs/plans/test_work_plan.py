@@ -25,13 +25,13 @@ from tidemill.core.jobs.plans.job_ends import CountedJob, conclude, counts_of
 from tidemill.core.jobs.plans.work_plan import WorkPlan, follow
 from tidemill.core.jobs.task import RetryLimits, TaskState
 from tidemill.core.ledger.accounts import AccountKind
-from tidemill.core.settlement.rewards import RewardPlan, cost_max_uc
+from tidemill.core.settlement.pay import PayTerms, RewardPlan, UsedTime, cost_max_uc, stopped_pay
 
 IDS = Ids(secrets.randbits)
 NOW = Instant(1_800_000_000_000_000)
 TERMS = WorkTerms(RetryLimits(failures_max=3, tries_max=6), RewardPlan())
 HOURLY_UC, QUOTED_MS = 3_600_000, 2_000
-COST_UC = cost_max_uc(TERMS.plan, HOURLY_UC, QUOTED_MS)
+COST_UC = cost_max_uc(TERMS.plan, PayTerms(HOURLY_UC, QUOTED_MS))
 JOB, CUSTOMER, HOLD = UUID(int=1), UUID(int=2), UUID(int=3)
 NODES = [UUID(int=10), UUID(int=11)]
 TASKS = [UUID(int=100), UUID(int=101)]
@@ -65,7 +65,8 @@ class Tables:
         self.attempts[attempt_id] = AttemptState.OFFERED
         self.leases[attempt_id] = Lease(
             *(attempt_id, task_id, JOB, CUSTOMER, NODES[node], UUID(int=20 + node), 1, failures, tries + 1),
-            *(AttemptState.OFFERED, None, None, hourly_uc, QUOTED_MS, NOW, None, COST_UC, HOLD, True, False),
+            *(AttemptState.OFFERED, None, None, hourly_uc, QUOTED_MS, 0, NOW, None, None, False),
+            *(None, COST_UC, HOLD, True, False, "script"),
         )
 
     def happen(self, happening: AttemptHappening) -> WorkPlan:
@@ -183,7 +184,9 @@ def play(tables: Tables, move: object) -> WorkPlan:
         case ("report", UUID() as attempt_id, tuple() as happenings, int(used_ms)):
             lease = tables.leases.get(attempt_id) or tables.given_up.get(attempt_id)
             node_id, token = (lease.node_id, lease.tries) if lease else (NODES[0], 1)
-            return tables.happen(AttemptHappening(attempt_id, token, node_id, happenings, used_ms=used_ms))
+            return tables.happen(
+                AttemptHappening(attempt_id, token, node_id, happenings, used=UsedTime(used_ms, used_ms))
+            )
         case _:
             return tables.close()
 
@@ -226,7 +229,7 @@ def test_a_late_result_calls_the_present_holder_off_without_blame() -> None:
     plan = tables.deliver_late(first)
     assert [call_off.attempt_id for call_off in plan.called_off] == [second]
     assert (plan.blames, tables.attempts[second]) == ([], AttemptState.CANCELLED)
-    tables.happen(AttemptHappening(first, 2, NODES[0], (Happening.PASSED,), used_ms=10))
+    tables.happen(AttemptHappening(first, 2, NODES[0], (Happening.PASSED,), used=UsedTime(10, 10)))
     tables.check()
     assert tables.ended == {TASKS[0]: TaskState.COMPLETED}
 
@@ -235,16 +238,34 @@ def test_whoever_works_for_nothing_is_owed_nothing() -> None:
     tables = Tables()
     tables.place(TASKS[0], 0, hourly_uc=0)
     [attempt_id] = tables.leases
-    plan = tables.happen(AttemptHappening(attempt_id, 1, NODES[0], (Happening.DELIVERED, Happening.PASSED), used_ms=9))
+    plan = tables.happen(
+        AttemptHappening(attempt_id, 1, NODES[0], (Happening.DELIVERED, Happening.PASSED), used=UsedTime(9, 9))
+    )
     assert [(end.paid_uc, end.transfer_id) for end in plan.ends] == [(0, None)]
     assert (tables.held_uc, tables.paid_uc) == (COST_UC * len(TASKS), Counter())
     assert tables.ended == {TASKS[0]: TaskState.COMPLETED}
 
 
-def test_the_owner_of_a_failed_attempt_is_blamed_once() -> None:
+def test_the_owner_of_a_late_attempt_is_blamed_once() -> None:
     tables = Tables()
     tables.place(TASKS[0], 0)
     [attempt_id] = tables.leases
-    crashed = AttemptHappening(attempt_id, 1, NODES[0], (Happening.CRASHED,))
-    assert [owner_id for owner_id, _ in tables.happen(crashed).blames] == [UUID(int=20)]
-    assert tables.happen(crashed).is_empty
+    late = AttemptHappening(attempt_id, 1, NODES[0], (Happening.STARTED, Happening.TIME_UP))
+    assert [owner_id for owner_id, _ in tables.happen(late).blames] == [UUID(int=20)]
+    assert tables.happen(late).is_empty
+
+
+def test_who_calls_a_job_off_pays_for_the_time_and_its_provider_gets_what_was_heard_of() -> None:
+    """A customer printed the result into the log and called the job off, for nothing."""
+    tables = Tables()
+    tables.place(TASKS[0], 0)
+    [lease] = tables.leases.values()
+    begun_at, heard_at = Instant(NOW - QUOTED_MS * 500), Instant(NOW - QUOTED_MS * 250)
+    running = lease._replace(state=AttemptState.RUNNING, begun_at=begun_at, heard_at=heard_at, wanted=False)
+    plan = follow(call_offs([running]), {lease.attempt_id: running}, TERMS, IDS, NOW)
+    [end], [paid] = plan.task_ends, plan.paid
+    half = stopped_pay(TERMS.plan, PayTerms(HOURLY_UC, QUOTED_MS), QUOTED_MS // 2, QUOTED_MS // 4)
+    assert (paid.due, end.cost_uc, paid.is_verified) == (half, half.cost_uc, False)
+    assert half.reward_uc == half.unshown_uc > 0
+    unheard = running._replace(begun_at=None, state=AttemptState.ACCEPTED)
+    assert not follow(call_offs([unheard]), {lease.attempt_id: unheard}, TERMS, IDS, NOW).paid

@@ -14,6 +14,9 @@ KINDS: Mapping[str, TaskKind[Any]] = {
     kind.name: kind for kind in (matmul.KIND, embed.KIND, script.KIND, container.KIND, render.KIND)
 }
 
+OUR_KINDS = frozenset(kind.name for kind in KINDS.values() if kind.ours)
+"""Kinds whose programs are ours: a failure there is no customer's fault."""
+
 
 def work_of(task: Task, kinds: Mapping[str, TaskKind[Any]] = KINDS) -> Any | TaskObjection:
     """The work that a task asks for, if its kind is known, its parameters fit and its inputs are the expected ones."""

@@ -1,21 +1,31 @@
-"""What nodes deliver, as happenings: receipts are judged at once where that costs nothing.
+"""What follows from what nodes deliver: receipts are judged at once where that costs nothing.
 
 A receipt counts for the one lease that it names, and only from the node that holds it: no other node can prevent a
-delivery. Of an attempt, the first report counts. A receipt whose attempt holds no lease may be a late one.
+delivery. Of an attempt, the first report counts. A receipt whose attempt holds no lease may be a late one: the first
+result of a task counts, even if its attempt was given up.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
 from tidemill.core.jobs.attempt import Happening
-from tidemill.core.jobs.plans.happenings import AttemptHappening, Lease, Leases
+from tidemill.core.jobs.plans.happenings import (
+    AttemptHappening,
+    EarlierFailure,
+    LateDelivery,
+    Lease,
+    Leases,
+    WorkTerms,
+)
+from tidemill.core.jobs.plans.work_plan import WorkPlan, follow
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
-from tidemill.core.jobs.task import Crash, RetryLimits, is_own_fault
-from tidemill.core.trust.checks.plausibility import AttemptTimes, is_doubtful
-from tidemill.core.trust.checks.receipt_checks import ReceiptJudgement, at_fault, judged_at_once, used_ms
+from tidemill.core.settlement.pay import UsedTime
+from tidemill.core.trust.checks.judgement import ReceiptJudgement, at_fault, judged_at_once, used_time
+from tidemill.core.trust.checks.timing import AttemptTimes, is_doubtful
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,95 +40,106 @@ class SignedReceipts:
     receipts: tuple[Receipt, ...]
 
 
-class LateReceipt(NamedTuple):
-    """A receipt of an attempt that holds no lease, with its batch and its place there."""
+class GivenUpAttempt(NamedTuple):
+    """An attempt that was given up, as the lease that it held; and its task by now: it waits, or another holds it."""
 
-    receipt: Receipt
-    batch_id: UUID
-    place: int
-
-
-@dataclass(frozen=True)
-class DeliveredWork:
-    """What was delivered: happenings by attempt, and results that may be wanted though they are late, by attempt and
-    the node that claims it."""
-
-    happenings: Mapping[UUID, AttemptHappening]
-    late: Mapping[tuple[UUID, UUID], LateReceipt]
+    lease: Lease
+    rank: int
+    failures: int
+    tries: int
+    holder: Lease | None
 
 
-def named_attempts(batches: Iterable[SignedReceipts], reports: Iterable[AttemptHappening]) -> set[tuple[UUID, UUID]]:
-    """The attempts that are reported on, each with the node that reports."""
-    claimed = {(receipt.attempt_id, receipt.node_id) for batch in batches for receipt in batch.receipts}
-    return claimed.union((report.attempt_id, report.node_id) for report in reports)
+class ReportedWork(NamedTuple):
+    """What nodes report of their attempts, and everything it names, as it was locked. `earlier` are failures of
+    tasks that were tried before, by task."""
+
+    batches: Sequence[SignedReceipts]
+    reports: Sequence[AttemptHappening]
+    leases: Leases
+    earlier: Mapping[UUID, Sequence[EarlierFailure]]
+    given_up: Sequence[GivenUpAttempt]
 
 
-def failed_again(batches: Iterable[SignedReceipts], leases: Leases) -> set[UUID]:
-    """The tasks that have failed before, and are reported to have failed again."""
-    return {
-        lease.task_id
-        for batch in batches
-        for receipt in batch.receipts
-        if receipt.outcome is AttemptOutcome.FAILED and (lease := leases.get(receipt.attempt_id)) and lease.failures
-    }
+def follow_deliveries(
+    work: ReportedWork, terms: WorkTerms, ids: Ids, now: Instant, *, is_payable: bool = True
+) -> WorkPlan:
+    """What follows from receipts and other reports. If the ledger does not pay, no result passes: it is here, and
+    waits."""
+    happenings = _happenings(work, now)
+    late = _late_deliveries(work, happenings) if work.given_up else ()
+    happened = happenings.values() if is_payable else [happening.undecided for happening in happenings.values()]
+    return follow(happened, work.leases, terms, ids, now, late=late)
 
 
-def read_deliveries(
-    batches: Sequence[SignedReceipts],
-    reports: Sequence[AttemptHappening],
-    leases: Leases,
-    crashes: Mapping[UUID, Sequence[Crash]],
-    patience: RetryLimits,
-    now: Instant,
-) -> DeliveredWork:
-    """What receipts and other reports mean for the leases that they name. `crashes` are earlier failures by task."""
+def _happenings(work: ReportedWork, now: Instant) -> dict[UUID, AttemptHappening]:
+    """What receipts and other reports mean for the leases that they name, by attempt."""
+    leases = work.leases
     happenings = {
         report.attempt_id: report
-        for report in reversed(reports)
+        for report in reversed(work.reports)
         if (lease := leases.get(report.attempt_id)) and lease.is_held_by(report.node_id, report.lease)
     }
-    late: dict[tuple[UUID, UUID], LateReceipt] = {}
-    for batch in batches:
+    for batch in work.batches:
         for place, receipt in enumerate(batch.receipts):
             attempt_id = receipt.attempt_id
             lease = leases.get(attempt_id)
-            if lease is None:
-                late.setdefault((attempt_id, batch.node_id), LateReceipt(receipt, batch.id, place))
-            elif attempt_id not in happenings and is_for(receipt, lease):
-                judged = _judge(receipt, lease, batch.house, crashes.get(lease.task_id, ()), patience, now)
-                happenings[attempt_id] = _happening(receipt, judged, batch.id, place)
+            if lease is not None and attempt_id not in happenings and _is_for(receipt, lease):
+                earlier = work.earlier.get(lease.task_id, ())
+                judged = _judge(receipt, lease, earlier, now)
+                used = used_time(receipt, AttemptTimes(lease.offered_at, now))
+                happenings[attempt_id] = _happening(receipt, judged, used, batch.id, place)._replace(earlier=earlier)
+    return happenings
+
+
+def _late_deliveries(work: ReportedWork, happenings: Mapping[UUID, AttemptHappening]) -> list[LateDelivery]:
+    """Results of attempts that were given up, one for a task, where nobody else delivers it at this moment."""
+    given_up = {(attempt.lease.attempt_id, attempt.lease.node_id): attempt for attempt in work.given_up}
     delivered = {
-        leases[happening.attempt_id].task_id
+        work.leases[happening.attempt_id].task_id
         for happening in happenings.values()
         if Happening.DELIVERED in happening.happenings
     }
-    wanted = {claim: entry for claim, entry in late.items() if _may_count(entry.receipt, delivered)}
-    return DeliveredWork(happenings, wanted)
+    late: dict[UUID, LateDelivery] = {}
+    for batch in work.batches:
+        for place, receipt in enumerate(batch.receipts):
+            attempt = given_up.pop((receipt.attempt_id, receipt.node_id), None)
+            if attempt is None or receipt.outcome is AttemptOutcome.FAILED or not _is_for(receipt, attempt.lease):
+                continue
+            if receipt.task_id not in delivered and receipt.task_id not in late:
+                late[receipt.task_id] = _late_delivery(attempt, batch.id, place)
+    return list(late.values())
 
 
-def is_for(receipt: Receipt, lease: Lease) -> bool:
+def _late_delivery(attempt: GivenUpAttempt, batch_id: UUID, place: int) -> LateDelivery:
+    lease = attempt.lease._replace(
+        rank=attempt.rank, failures=attempt.failures, tries=attempt.tries, batch_id=batch_id, place=place
+    )
+    return LateDelivery(lease, attempt.holder)
+
+
+def _is_for(receipt: Receipt, lease: Lease) -> bool:
     """Whether a receipt is of this attempt: of its task, by its node, under its lease."""
     return lease.is_held_by(receipt.node_id, receipt.lease) and lease.task_id == receipt.task_id
 
 
-def _may_count(receipt: Receipt, delivered: set[UUID]) -> bool:
-    """Whether a late receipt brings a result that nobody else delivers at this moment."""
-    return receipt.outcome is AttemptOutcome.DONE and receipt.task_id not in delivered
-
-
-def _judge(
-    receipt: Receipt, lease: Lease, house: bool, crashes: Sequence[Crash], patience: RetryLimits, now: Instant
-) -> ReceiptJudgement:
+def _judge(receipt: Receipt, lease: Lease, earlier: Sequence[EarlierFailure], now: Instant) -> ReceiptJudgement:
+    """The verdict where it costs nothing. If a customer's own program fails on a house node, the order is at fault."""
     expected, times = lease.expected, AttemptTimes(lease.offered_at, now)
     doubtful = expected is not None and is_doubtful(receipt, times, lease.quoted_ms)
-    judgement = judged_at_once(receipt, expected, house=house, private=lease.private, is_doubtful=doubtful)
-    if receipt.outcome is AttemptOutcome.FAILED and crashes:
-        is_at_fault = is_own_fault(Crash(lease.owner_id, judgement.reason), crashes, patience)
-        return at_fault(judgement.reason) if is_at_fault else judgement
+    is_second = lease.house or any(not failure.is_crash and failure.owner_id != lease.owner_id for failure in earlier)
+    judgement = judged_at_once(
+        receipt, expected, house=lease.house, private=lease.private, is_doubtful=doubtful, is_second=is_second
+    )
+    is_own_program = lease.hold_id is not None and not lease.is_of_our_kind
+    if receipt.outcome is AttemptOutcome.FAILED and lease.house and is_own_program:
+        return at_fault(judgement.reason)
     return judgement
 
 
-def _happening(receipt: Receipt, judgement: ReceiptJudgement, batch_id: UUID, place: int) -> AttemptHappening:
+def _happening(
+    receipt: Receipt, judgement: ReceiptJudgement, used: UsedTime, batch_id: UUID, place: int
+) -> AttemptHappening:
     return AttemptHappening(
         receipt.attempt_id,
         receipt.lease,
@@ -126,7 +147,8 @@ def _happening(receipt: Receipt, judgement: ReceiptJudgement, batch_id: UUID, pl
         judgement.happenings,
         judgement.reason,
         judgement.verdict,
-        used_ms(receipt),
+        used,
         batch_id,
         place,
+        is_orders_fault=judgement.is_orders_fault,
     )

@@ -1,14 +1,15 @@
 """What happens to attempts, and to what it happens: the leases as they were locked, with the terms of their tasks."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.attempt import AttemptState, Happening
+from tidemill.core.jobs.kinds import OUR_KINDS
 from tidemill.core.jobs.task import RetryLimits
-from tidemill.core.settlement.rewards import RewardPlan
+from tidemill.core.settlement.pay import PayTerms, RewardPlan, UsedTime
 
 WANTED_NO_MORE = "The job wants no more of its tasks."
 
@@ -16,7 +17,8 @@ WANTED_NO_MORE = "The job wants no more of its tasks."
 class Lease(NamedTuple):
     """An attempt that holds its task, with the terms of its task and job. `tries` is also the lease's token.
 
-    An audit belongs to no job: it has no hold, and is always wanted.
+    An audit belongs to no job: it has no hold, and is always wanted. `begun_at` is when the pool learnt that the node
+    had begun, `heard_at` when it last heard of its progress.
     """
 
     attempt_id: UUID
@@ -33,12 +35,25 @@ class Lease(NamedTuple):
     place: int | None
     hourly_uc: int
     quoted_ms: int
+    work_ms: int
     offered_at: Instant
+    begun_at: Instant | None
+    heard_at: Instant | None
+    house: bool
     expected: bytes | None
     cost_max_uc: int
     hold_id: UUID | None
     wanted: bool
     private: bool
+    kind: str
+
+    @property
+    def terms(self) -> PayTerms:
+        return PayTerms(self.hourly_uc, self.quoted_ms, self.work_ms)
+
+    @property
+    def is_of_our_kind(self) -> bool:
+        return self.kind in OUR_KINDS
 
     def is_held_by(self, node_id: UUID, token: int) -> bool:
         return self.tries == token and self.node_id == node_id
@@ -58,10 +73,34 @@ class CheckNotes(NamedTuple):
     """The attempt of the second execution, whose result is wanted no more."""
 
 
+class EarlierFailure(NamedTuple):
+    """An attempt at a task that failed by what its node says, or whose result was not what the customer expects."""
+
+    task_id: UUID
+    attempt_id: UUID
+    owner_id: UUID
+    reason: str
+    is_crash: bool
+    house: bool
+    hourly_uc: int
+    quoted_ms: int
+    work_ms: int
+    offered_at: Instant
+    ended_at: Instant
+
+    @property
+    def terms(self) -> PayTerms:
+        return PayTerms(self.hourly_uc, self.quoted_ms, self.work_ms)
+
+    @property
+    def passed_ms(self) -> int:
+        return (self.ended_at - self.offered_at) // 1_000
+
+
 class AttemptHappening(NamedTuple):
     """What happened to an attempt of a node, under a lease. A report by another node changes nothing.
 
-    `used_ms` is how long it took; `batch_id` and `place` say where its receipt is.
+    `batch_id` and `place` say where its receipt is.
     """
 
     attempt_id: UUID
@@ -70,10 +109,14 @@ class AttemptHappening(NamedTuple):
     happenings: tuple[Happening, ...]
     reason: str = ""
     verdict: str = ""
-    used_ms: int = 0
+    used: UsedTime = UsedTime(0, 0)
     batch_id: UUID | None = None
     place: int = 0
     notes: CheckNotes | None = None
+    is_orders_fault: bool = False
+    """Whether the order itself is at fault: its customer pays for the time, and nobody is blamed."""
+    earlier: Sequence[EarlierFailure] = ()
+    """What failed before at the same task, the oldest first."""
 
     @property
     def undecided(self) -> "AttemptHappening":

@@ -8,15 +8,24 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from tidemill.core.clock import DAY, Instant
+from tidemill.core.artefacts.artefact import Artefact
+from tidemill.core.artefacts.refusals import ArtefactRefusal
+from tidemill.core.clock import DAY, SECOND, Instant
+from tidemill.core.ids import Ids
 from tidemill.core.jobs import job as lives
-from tidemill.core.jobs.events import JobEnded, JobExtended
+from tidemill.core.jobs.events import JobConfirmed, JobEnded, JobExtended
 from tidemill.core.jobs.job import ENDED, ClosingReason, EndCounts, JobHappening, JobLife, JobState
-from tidemill.core.jobs.quotes.order import DEADLINE_S
+from tidemill.core.jobs.kinds.kind import TaskObjection
+from tidemill.core.jobs.kinds.task_body import Priority
+from tidemill.core.jobs.quotes.order import DEADLINE_S, Order, parse_order
+from tidemill.core.jobs.quotes.quote import Quote, quote_from_json
+from tidemill.core.jobs.quotes.tasks import OrderTerms, TaskPlan, divide, inputs_of, tasks_of
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.placement.task_demand import TaskDemand
 from tidemill.core.settlement.obligations import PlannedHold
 from tidemill.core.settlement.rewards import customer_account
+
+RANKS = {Priority.HIGH: 0, Priority.NORMAL: 1, Priority.LOW: 2}
 
 HELD_LONGER_US = 30 * DAY
 """How long money is held after a job's deadline, so that the deadline can be moved and late results are paid."""
@@ -44,6 +53,11 @@ class LockedJob(NamedTuple):
     deadline_at: Instant | None
 
     @property
+    def input_ids(self) -> Sequence[UUID]:
+        """The artefacts that were ordered as inputs."""
+        return [UUID(artefact_id) for artefact_id in self.asked.get("inputs", {}).values()]
+
+    @property
     def life(self) -> JobLife:
         return JobLife(self.state, self.tasks, EndCounts(self.completed, self.failed, self.cancelled), self.closing)
 
@@ -61,13 +75,22 @@ class NewTask:
 
 @dataclass(frozen=True)
 class JobPlan:
-    """What a confirmed job consists of: its tasks, the amount to hold for them, their rank, and the deadlines."""
+    """What a confirmed job consists of: its tasks with their rank and deadline, and the money that is held for them.
 
+    `uses` are pairs of a task and an artefact that it reads.
+    """
+
+    job_id: UUID
+    account_id: UUID
     tasks: Sequence[NewTask]
-    hold_uc: int
     rank: int
     deadline_at: Instant
-    hold_until: Instant
+    hold: PlannedHold
+    uses: Sequence[tuple[UUID, UUID]] = ()
+
+    @property
+    def event(self) -> JobConfirmed:
+        return JobConfirmed(self.account_id, self.job_id, len(self.tasks), self.hold.amount_uc, self.deadline_at)
 
 
 @dataclass(frozen=True)
@@ -103,13 +126,47 @@ class CallOffPlan:
     event: JobEnded | None
 
 
-def confirm(job: LockedJob, plan: JobPlan, hold_id: UUID, now: Instant) -> PlannedHold | JobRefusal:
-    """The hold that a confirmed job needs. With it the tasks are made."""
-    if lives.step(job.life, JobHappening.CONFIRMED) is None:
-        return JobRefusal.JOB_NOT_QUOTED
-    if job.quote_expires_at is None or now >= job.quote_expires_at:
-        return JobRefusal.QUOTE_EXPIRED
-    return PlannedHold(hold_id, customer_account(job.account_id), plan.hold_uc, plan.hold_until, f"job:{job.id}")
+def confirm(
+    job: LockedJob,
+    artefacts: Mapping[UUID, Artefact],
+    at_most_uc: int | None,
+    terms: OrderTerms,
+    ids: Ids,
+    now: Instant,
+) -> JobPlan | JobRefusal | ArtefactRefusal | TaskObjection:
+    """What a job becomes when its customer confirms the quote: the tasks, and a hold of the quote's upper end.
+
+    `artefacts` are those of the order's inputs that the customer still has.
+    """
+    quote = _confirmed_quote(job, at_most_uc, now)
+    if isinstance(quote, JobRefusal):
+        return quote
+    order = parse_order(job.asked, terms.market.tasks_max)
+    if isinstance(order, TaskObjection):
+        return order
+    tasks = _task_plans(order, artefacts, quote, terms)
+    if isinstance(tasks, JobRefusal | ArtefactRefusal | TaskObjection):
+        return tasks
+    new = [NewTask(ids.new(now), task.body, task.demand, task.cost_max_uc, task.expected) for task in tasks]
+    deadline_at = _deadline(order, quote, terms, now)
+    held_until = Instant(deadline_at + HELD_LONGER_US)
+    amount_uc = sum(task.cost_max_uc for task in new)
+    hold = PlannedHold(ids.new(now), customer_account(job.account_id), amount_uc, held_until, f"job:{job.id}")
+    uses = [(task.id, artefact_id) for task in new for artefact_id in sorted(artefacts)]
+    return JobPlan(job.id, job.account_id, new, RANKS[order.priority], deadline_at, hold, uses)
+
+
+def why_not(quote: Quote, budget_uc: int | None) -> JobRefusal | None:
+    """Why a quote that has not expired cannot be confirmed.
+
+    The upper end is all that the job can cost. So a confirmed job never runs out of its budget half way, and nobody
+    pays for half of a result.
+    """
+    if not quote.has_runner:
+        return JobRefusal.NO_RUNNER
+    if budget_uc is not None and quote.high_uc > budget_uc:
+        return JobRefusal.BUDGET_TOO_SMALL
+    return None
 
 
 def close(job: LockedJob, why: JobHappening) -> ClosingReason | JobRefusal:
@@ -144,6 +201,38 @@ def extend(
         return JobRefusal.DEADLINE_TOO_FAR
     event = JobExtended(job.account_id, job.id, deadline_at, None)
     return ExtensionPlan(deadline_at, None, _longer_hold(job, hold, deadline_at, new_hold_id), event)
+
+
+def _confirmed_quote(job: LockedJob, at_most_uc: int | None, now: Instant) -> Quote | JobRefusal:
+    """The quote of a job, if it can be confirmed at that price."""
+    if lives.step(job.life, JobHappening.CONFIRMED) is None:
+        return JobRefusal.JOB_NOT_QUOTED
+    assert job.quote is not None, "a quoted job has a quote"
+    assert job.quote_expires_at is not None, "which ends"
+    quote = quote_from_json(job.quote)
+    if refusal := why_not(quote, job.budget_uc):
+        return refusal
+    if now >= job.quote_expires_at:
+        return JobRefusal.QUOTE_EXPIRED
+    return JobRefusal.PRICE_ABOVE_CONFIRMED if at_most_uc is not None and quote.high_uc > at_most_uc else quote
+
+
+def _task_plans(
+    order: Order, artefacts: Mapping[UUID, Artefact], quote: Quote, terms: OrderTerms
+) -> Sequence[TaskPlan] | JobRefusal | ArtefactRefusal | TaskObjection:
+    inputs = inputs_of(order, artefacts)
+    parts = inputs if isinstance(inputs, ArtefactRefusal) else divide(order, inputs)
+    if isinstance(parts, ArtefactRefusal | TaskObjection):
+        return parts
+    if len(parts) != len(quote.costs_max_uc):
+        return JobRefusal.QUOTE_EXPIRED  # the pool divides work in another way by now
+    return tasks_of(order, parts, quote.costs_max_uc, quote.limit_s, terms.verification, terms.containers)
+
+
+def _deadline(order: Order, quote: Quote, terms: OrderTerms, now: Instant) -> Instant:
+    work_s = quote.hours_high * 3600 * terms.jobs.deadline_factor
+    usual_s = min(DEADLINE_S[1], max(terms.market.deadline_s, work_s))
+    return Instant(now + int((order.deadline_s or usual_s) * SECOND))
 
 
 def _longer_hold(job: LockedJob, hold: JobHold, deadline_at: Instant, new_id: UUID) -> PlannedHold | None:

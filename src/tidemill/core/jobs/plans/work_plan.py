@@ -22,14 +22,19 @@ from tidemill.core.jobs.events import AttemptsPaid, TasksEnded, TimesDoubted
 from tidemill.core.jobs.plans.happenings import (
     AttemptHappening,
     CheckNotes,
+    EarlierFailure,
     LateDelivery,
     Lease,
     Leases,
     UnwantedTask,
     WorkTerms,
 )
-from tidemill.core.jobs.task import ENDED, Attempt, Blame, RetryLimits, TaskLife, TaskState, TaskStep
-from tidemill.core.settlement.rewards import AttemptPay, PaidAttempt, attempt_pay
+from tidemill.core.jobs.task import ENDED, Attempt, Blame, RetryLimits, TaskLife, TaskState, TaskStep, Told
+from tidemill.core.settlement.pay import AttemptPay, attempt_pay, stopped_pay, with_audits
+from tidemill.core.settlement.rewards import PaidAttempt
+
+HOUSE_RUNS = 2
+"""How often the house executes a program before it says that its results differ. The customer pays for that, too."""
 
 OVERTAKEN = "Another node delivered this task after all."
 
@@ -86,6 +91,14 @@ class TaskEnd(NamedTuple):
     is_audit: bool
 
 
+class LatePay(NamedTuple):
+    """What an attempt gets that was over before."""
+
+    attempt_id: UUID
+    paid_uc: int
+    transfer_id: UUID
+
+
 class CallOff(NamedTuple):
     """An attempt that its node has to stop. It may use none of the customer's artefacts any more."""
 
@@ -119,6 +132,8 @@ class WorkPlan(NamedTuple):
     paid: Sequence[PaidAttempt] = ()
     reward_ids: Mapping[tuple[UUID, UUID], UUID] = MappingProxyType({})
     """The payment of each owner at each job. Who works for nothing gets none."""
+
+    late_pays: Sequence[LatePay] = ()
 
     blames: Sequence[tuple[UUID, Blame]] = ()
     """What owners' records are told, besides their verified results, which are the paid ones."""
@@ -173,7 +188,9 @@ def follow(
         lease = leases.get(happening.attempt_id)
         if lease is None or lease.task_id in overtaken or not lease.is_held_by(happening.node_id, happening.lease):
             continue
-        step = _step((lease.state, lease.failures, lease.tries, lease.wanted), happening.happenings, terms.patience)
+        life = (lease.state, lease.failures, lease.tries, lease.wanted)
+        told = Told(lease.house and lease.hold_id is not None, lease.is_of_our_kind)  # an audit is tried again
+        step = _step(life, told, happening.happenings, terms.patience)
         if step is not None:
             draft.advance(happening, lease, step)
     draft.task_ends += [
@@ -196,6 +213,7 @@ class _Draft:
         self.audit_verdicts: list[AuditVerdict] = []
         self.paid: list[PaidAttempt] = []
         self.reward_ids: dict[tuple[UUID, UUID], UUID] = {}
+        self.late_pays: list[LatePay] = []
         self.blames: list[tuple[UUID, Blame]] = []
         self._doubts: list[TimesDoubted] = []
         self._customers: dict[UUID, UUID] = {}
@@ -211,6 +229,7 @@ class _Draft:
             self.audit_verdicts,
             self.paid,
             self.reward_ids,
+            self.late_pays,
             self.blames,
             [*self._doubts, *self._announcements()] if self._doubts or self._customers else (),
         )
@@ -220,11 +239,12 @@ class _Draft:
         if step.attempt not in OVER:
             self.changes.append(LeaseChange(lease.attempt_id, step.attempt, happening.batch_id, happening.place))
             return
-        pay = self._pay(happening, lease) if step.task.state is TaskState.COMPLETED else None
+        pay = None if lease.hold_id is None else self._pay(happening, lease, step)  # an audit is the pool's own
+        late_uc = self._pay_earlier(happening, lease, pay) if happening.is_orders_fault else 0
         self._end_attempt(happening, lease, step.attempt, pay)
-        self._move_task(lease, step, pay)
-        if step.blame and lease.hold_id is not None:  # nobody's record tells of audits
-            self.blames.append((lease.owner_id, step.blame))
+        self._move_task(lease, step, (pay.cost_uc if pay else 0) + late_uc)
+        if lease.hold_id is not None:  # nobody's record tells of audits
+            self._blame(happening, lease, step)
         if step.attempt is AttemptState.CANCELLED:
             self.called_off.append(CallOff(lease.attempt_id, lease.node_id, lease.tries, happening.reason))
         if happening.notes:
@@ -242,16 +262,55 @@ class _Draft:
             self.ends.append(AttemptEnd(holder.attempt_id, AttemptState.CANCELLED, "", OVERTAKEN, 0, None, None, 0))
             self.called_off.append(CallOff(holder.attempt_id, holder.node_id, holder.tries, OVERTAKEN))
 
-    def _pay(self, happening: AttemptHappening, lease: Lease) -> AttemptPay | None:
-        if lease.hold_id is None:
-            return None  # the pool owes itself nothing for an audit
-        pay = attempt_pay(self._terms.plan, lease.hourly_uc, lease.quoted_ms, happening.used_ms)
+    def _pay(self, happening: AttemptHappening, lease: Lease, step: TaskStep) -> AttemptPay | None:
+        """What an attempt pays: a result that passed; time that the customer called off; time that a faulty order took.
+        A house node is paid for the latter only if nobody else is."""
+        plan, terms = self._terms.plan, lease.terms
+        if step.task.state is TaskState.COMPLETED:
+            pay = attempt_pay(plan, terms, happening.used)
+        elif step.attempt is AttemptState.CANCELLED and lease.begun_at is not None:
+            heard_at = lease.heard_at or lease.begun_at
+            pay = stopped_pay(plan, terms, (self._now - lease.begun_at) // 1_000, (heard_at - lease.begun_at) // 1_000)
+        elif happening.is_orders_fault and not (lease.house and _failed_alike(happening)):
+            pay = stopped_pay(plan, terms, happening.used.believed_ms, happening.used.believed_ms)
+            if happening.notes and happening.notes.was_repeated:
+                pay = with_audits(pay, HOUSE_RUNS, lease.cost_max_uc)
+        else:
+            return None
         assert pay.cost_uc <= lease.cost_max_uc, "no task is placed where it would cost more than was held for it"
-        self.paid.append(PaidAttempt(lease.job_id, lease.owner_id, pay))
-        whose = (lease.job_id, lease.owner_id)
+        self._owe(lease, lease.owner_id, pay, is_verified=step.task.state is TaskState.COMPLETED)
+        return pay
+
+    def _owe(self, lease: Lease, owner_id: UUID, pay: AttemptPay, *, is_verified: bool) -> None:
+        self.paid.append(PaidAttempt(lease.job_id, owner_id, pay, is_verified))
+        whose = (lease.job_id, owner_id)
         if pay.reward_uc and whose not in self.reward_ids:
             self.reward_ids[whose] = self._ids.new(self._now)
-        return pay
+
+    def _pay_earlier(self, happening: AttemptHappening, lease: Lease, pay: AttemptPay | None) -> int:
+        """Who failed in the same way before is paid for the time, as far as the hold goes. Returns what that costs."""
+        spent_uc, plan = pay.cost_uc if pay else 0, self._terms.plan
+        before_uc = spent_uc
+        for failure in _failed_alike(happening):
+            late = stopped_pay(plan, failure.terms, failure.passed_ms, failure.passed_ms)
+            if not late.reward_uc or spent_uc + late.cost_uc > lease.cost_max_uc:
+                continue
+            spent_uc += late.cost_uc
+            self._owe(lease, failure.owner_id, late, is_verified=False)
+            transfer_id = self.reward_ids[lease.job_id, failure.owner_id]
+            self.late_pays.append(LatePay(failure.attempt_id, late.reward_uc, transfer_id))
+        return spent_uc - before_uc
+
+    def _blame(self, happening: AttemptHappening, lease: Lease, step: TaskStep) -> None:
+        """Tell the records of owners: of this attempt's; and, if it succeeded, of those whose attempts failed."""
+        if step.blame:
+            self.blames.append((lease.owner_id, step.blame))
+        if step.task.state is TaskState.COMPLETED:
+            self.blames += [
+                (failure.owner_id, Blame.CRASHED if failure.is_crash else Blame.WRONG)
+                for failure in happening.earlier
+                if failure.owner_id != lease.owner_id
+            ]
 
     def _end_attempt(
         self, happening: AttemptHappening, lease: Lease, state: AttemptState, pay: AttemptPay | None
@@ -269,14 +328,14 @@ class _Draft:
             )
         )
 
-    def _move_task(self, lease: Lease, step: TaskStep, pay: AttemptPay | None) -> None:
+    def _move_task(self, lease: Lease, step: TaskStep, cost_uc: int) -> None:
         """The task ends or waits again. A task that was called off was decided by no attempt."""
         if step.task.state not in ENDED:
             again = (step.task.failures, step.task.tries)
             self.waiting.append(WaitingAgain(lease.rank, lease.task_id, lease.job_id, lease.account_id, *again))
             return
         decided_by = None if step.attempt is AttemptState.CANCELLED else lease.attempt_id
-        cost_uc, is_audit = pay.cost_uc if pay else 0, lease.hold_id is None
+        is_audit = lease.hold_id is None
         self.task_ends.append(TaskEnd(lease.task_id, lease.job_id, step.task.state, decided_by, cost_uc, is_audit))
         self._customers[lease.job_id] = lease.account_id
 
@@ -302,11 +361,18 @@ class _Draft:
         ]
 
 
+def _failed_alike(happening: AttemptHappening) -> list[EarlierFailure]:
+    """Failures of the task before this one, for the same reason, and not of the house."""
+    return [
+        failure for failure in happening.earlier if not failure.house and happening.reason.startswith(failure.reason)
+    ]
+
+
 @lru_cache(maxsize=10_000)
 def _step(
-    life: tuple[AttemptState, int, int, bool], happenings: tuple[Happening, ...], patience: RetryLimits
+    life: tuple[AttemptState, int, int, bool], told: Told, happenings: tuple[Happening, ...], patience: RetryLimits
 ) -> TaskStep | None:
     """The next step of a task's attempt. It depends only on their states, so it is cached for all attempts."""
     state, failures, tries, wanted = life
     task = TaskLife(_TASK_STATES[state], failures, tries, _HOLDER)
-    return tasks.steps(task, Attempt(_HOLDER, state), happenings, patience, wanted=wanted)
+    return tasks.steps(task, Attempt(_HOLDER, state), happenings, patience, wanted=wanted, told=told)

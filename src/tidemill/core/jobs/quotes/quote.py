@@ -5,10 +5,9 @@ and the job never costs more. It covers the cheapest four fifths of the nodes th
 not set the price. Where none fits, the pool's usual price and a usual speed stand for one, and the quote says so.
 """
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from math import ceil, inf
+from dataclasses import asdict, dataclass, replace
+from math import ceil
 from typing import Any
 from uuid import UUID
 
@@ -23,11 +22,11 @@ from tidemill.core.jobs.quotes.order import Order
 from tidemill.core.jobs.quotes.tasks import OrderPart
 from tidemill.core.money import AMOUNT_MAX_UC, credits_of
 from tidemill.core.placement import supply as markets
-from tidemill.core.placement.supply import Supply, SupplyNode, TaskTerms
+from tidemill.core.placement.supply import USUAL_GPU_OPERATIONS_PER_S, Supply, SupplyNode
 from tidemill.core.settings.sections.market import MarketSettings
 from tidemill.core.settings.sections.money import MoneySettings
 from tidemill.core.settings.sections.work import JobsSettings
-from tidemill.core.settlement.rewards import RewardPlan, attempt_pay, cost_max_uc
+from tidemill.core.settlement.pay import HOUR_MS, PayTerms, RewardPlan, UsedTime, attempt_pay
 
 COVERED = 0.8
 """The share of fitting nodes, the cheapest first, that the upper end pays for."""
@@ -35,10 +34,8 @@ COVERED = 0.8
 CLASSES_MAX = 16
 """Tasks of one job are priced in at most so many classes by size; each costs as much as the largest of its class."""
 
-USUAL_GPU_OPERATIONS_PER_S = 1e13
-HOUR_MS = 3_600_000
-DEAREST = AMOUNT_MAX_UC // 2 * HOUR_MS
-"""Nodes on which one task could cost more than the books hold, with whatever commission, are left out."""
+COST_MAX_UC = AMOUNT_MAX_UC // 2
+"""Nodes on which one task could cost more are left out: the books hold no more, with whatever commission."""
 
 _CHECKS: Mapping[CheckMethod, str] = {
     CheckMethod.RECOMPUTE: "Each result is computed again.",
@@ -50,6 +47,14 @@ _CHECKS: Mapping[CheckMethod, str] = {
 }
 _PROVED = frozenset({CheckMethod.RECOMPUTE, CheckMethod.FREIVALDS})
 _NO_HOUSE = "No house node that is online can check it: results would wait until one comes, and are paid for only then."
+_WORK_BY_TIME = "What the owners of the nodes ask for, by the time that passes, up to the time quoted."
+_WORK_BY_AMOUNT = "What the owners of the nodes ask for, by the amount of work, however long it takes."
+_TRAINING_CHECK = "Weights are checked by replaying steps."
+_CALLED_OFF = "If you call the job off, you pay for the time that its tasks have run, and no more than what is held."
+_OWN_FAULT = (
+    "The same goes for a program of yours that fails, or that gives another result each time it runs: the same input "
+    "must give the same bytes."
+)
 _IS_EXPECTED = "Each result must have the hash that you expect."
 
 
@@ -110,7 +115,7 @@ def quote(
     if order.training is not None:
         return _of_training(order, supply, rules, expires_at)
     largest = max((part.needs for part in parts), key=lambda needs: needs.operations)
-    fitting = _affordable(order, largest, supply, customer_id)
+    fitting = _affordable(order, largest, supply, rules.plan, customer_id)
     nodes = fitting or [_usual(supply, order, largest)]
     least, most = _prices(nodes, [part.needs for part in parts], rules.plan)
     speeds = [markets.speed_of(node, largest) for node in nodes]
@@ -131,7 +136,7 @@ def quote(
         high_uc=high_uc,
         hours_low=least_ms * rounds / HOUR_MS,
         hours_high=most_ms * rounds / HOUR_MS,
-        lines=_lines(low_uc, high_uc, commission, _check_of(order)),
+        lines=_lines(low_uc, high_uc, commission, _check_of(order), by_time=largest.seconds > 0),
         reasoning=(*_reasoning(len(parts), largest, nodes, fitting, rules), *_warning(order, largest, supply)),
         expires_at=expires_at,
         has_runner=True,
@@ -160,71 +165,55 @@ def quote_from_json(fields: Mapping[str, Any]) -> Quote:
     return Quote(**{**fields, "lines": lines, "reasoning": texts, "costs_max_uc": costs})
 
 
-def _affordable(order: Order, needs: Needs, supply: Supply, customer_id: UUID | None) -> list[SupplyNode]:
+def _affordable(
+    order: Order, needs: Needs, supply: Supply, plan: RewardPlan, customer_id: UUID | None
+) -> list[SupplyNode]:
     """The cheapest of the nodes that fit and cost no more than the customer allows."""
     most_uc = AMOUNT_MAX_UC if order.hourly_max_uc is None else order.hourly_max_uc
     fit = [node for node in markets.fitting(supply, order.kind, needs, customer_id) if node.price_uc <= most_uc]
-    ranked = sorted(fit, key=lambda node: (dearness(needs, node), node.node_id))
-    bounded = ranked[: bisect_right(ranked, DEAREST, key=lambda node: dearness(needs, node))]
-    return bounded[: ceil(len(bounded) * COVERED)]
-
-
-def dearness(needs: Needs, node: SupplyNode) -> int:
-    """The sort key for nodes by the most that a task costs there: the hourly price times the quoted time."""
-    return node.price_uc * max(1, needs.devices) * markets.quoted_ms(needs, markets.speed_of(node, needs))
+    ranked = sorted(
+        (cost_uc, node.node_id, node)
+        for node in fit
+        if (cost_uc := markets.costs_uc(plan, markets.terms(needs, node))[1]) <= COST_MAX_UC
+    )
+    return [node for _, _, node in ranked[: ceil(len(ranked) * COVERED)]]
 
 
 def _usual(supply: Supply, order: Order, needs: Needs) -> SupplyNode:
     """A stand-in for a node where none fits."""
     price_uc = supply.default_uc if order.hourly_max_uc is None else min(supply.default_uc, order.hourly_max_uc)
     speeds = OPERATIONS_PER_CORE_S, USUAL_GPU_OPERATIONS_PER_S
-    return SupplyNode(UUID(int=0), UUID(int=0), price_uc, *speeds, devices=needs.devices)
+    return SupplyNode(
+        *(UUID(int=0), UUID(int=0), price_uc, *speeds),
+        devices=needs.devices,
+        cores=needs.cores,
+        memory_mib=needs.memory_mib,
+    )
 
 
 def _prices(nodes: Sequence[SupplyNode], needs: Sequence[Needs], plan: RewardPlan) -> tuple[list[int], list[int]]:
     """The least and the most that each task costs on these nodes."""
     classes = _classes(needs)
-    cheapest, dearest = _front(nodes, needs[0], -1), _front(nodes, needs[0], 1)
+    alike = {(node.price_uc, node.size, node.reference_ops_per_s): node for node in nodes}.values()
     priced: dict[Needs, tuple[int, int]] = {}
     for class_needs in set(classes):
-        low = min(markets.costs_uc(plan, markets.terms(class_needs, node))[0] for node in cheapest)
-        high = max(_most_uc(plan, markets.terms(class_needs, node)) for node in dearest)
-        priced[class_needs] = max(1, low), max(1, high)
+        costs = [markets.costs_uc(plan, markets.terms(class_needs, node)) for node in alike]
+        lows, highs = zip(*costs, strict=True)
+        priced[class_needs] = max(1, min(lows)), max(1, *highs)
     return [priced[class_needs][0] for class_needs in classes], [priced[class_needs][1] for class_needs in classes]
 
 
-def _front(nodes: Sequence[SupplyNode], needs: Needs, sign: int) -> list[SupplyNode]:
-    """The most expensive (or cheapest) nodes for tasks of any size: no other exceeds them by the hour and by work."""
-    ranked = sorted((sign * node.price_uc, sign * _by_work(node, needs), node.node_id, node) for node in nodes)
-    front: list[SupplyNode] = []
-    reached = -inf
-    for _, by_work, _, node in reversed(ranked):
-        if by_work > reached or not front:
-            front.append(node)
-            reached = by_work
-    return front
-
-
-def _by_work(node: SupplyNode, needs: Needs) -> float:
-    """A node's price per operation, in a unit of its own."""
-    return node.price_uc / max(1.0, markets.speed_of(node, needs))
-
-
-def _most_uc(plan: RewardPlan, terms: TaskTerms) -> int:
-    """Times are whole milliseconds: add one, so that rounding puts no other node above it."""
-    return cost_max_uc(plan, terms.hourly_uc, terms.quoted_ms + 1)
-
-
 def _classes(needs: Sequence[Needs]) -> list[Needs]:
-    """Each task's needs, or those of the largest task in its class where there are too many to price each."""
+    """Each task's needs, or the largest of its class where there are too many to price each."""
     distinct = sorted(set(needs), key=lambda task_needs: task_needs.operations)
     if len(distinct) <= CLASSES_MAX:
         return list(needs)
     width = ceil(len(distinct) / CLASSES_MAX)
-    tops = {
-        task_needs: distinct[min(len(distinct), (at // width + 1) * width) - 1]
-        for at, task_needs in enumerate(distinct)
-    }
+    tops: dict[Needs, Needs] = {}
+    for start in range(0, len(distinct), width):
+        group = distinct[start : start + width]
+        memory_mib, cores = (max(getattr(member, name) for member in group) for name in ("memory_mib", "cores"))
+        tops.update(dict.fromkeys(group, replace(group[-1], memory_mib=memory_mib, cores=cores)))
     return [tops[task_needs] for task_needs in needs]
 
 
@@ -240,11 +229,11 @@ def _warning(order: Order, needs: Needs, supply: Supply) -> tuple[str, ...]:
     return () if any(node.house and markets.can_run(node, order.kind, needs) for node in supply.nodes) else (_NO_HOUSE,)
 
 
-def _lines(low_uc: int, high_uc: int, commission_ppm: int, check: str) -> tuple[QuoteLine, ...]:
+def _lines(low_uc: int, high_uc: int, commission_ppm: int, check: str, *, by_time: bool) -> tuple[QuoteLine, ...]:
     """The price, divided as it will be paid: the owners' share, and the pool's commission on top."""
     low, high = (amount_uc * 1_000_000 // (1_000_000 + commission_ppm) for amount_uc in (low_uc, high_uc))
     return (
-        QuoteLine("work", low, high, "What the owners of the nodes ask for, by the time used, up to the time quoted."),
+        QuoteLine("work", low, high, _WORK_BY_TIME if by_time else _WORK_BY_AMOUNT),
         QuoteLine("commission", low_uc - low, high_uc - high, f"{commission_ppm / 10_000:g} % on top, for the pool."),
         QuoteLine("verification", 0, 0, check),
     )
@@ -266,6 +255,8 @@ def _reasoning(
         else f"No node that is online can do it. The pool's usual price of {between} and a usual speed stand for one; "
         "the job would wait until such a node comes.",
         "The upper end is held when you confirm, and what is not used goes back.",
+        _CALLED_OFF,
+        *((_OWN_FAULT,) if needs.seconds else ()),
     )
 
 
@@ -289,7 +280,7 @@ def _of_training(order: Order, supply: Supply, rules: QuoteRules, expires_at: In
     owned = sorted(node.price_uc for node in supply.nodes if node.gpu_memory_mib >= training.DEVICE_MIB // 2)
     prices = owned[: ceil(len(owned) * COVERED)] or [supply.default_uc]
     ends = [
-        attempt_pay(rules.plan, price_uc * estimate.devices, ms, ms).cost_uc
+        attempt_pay(rules.plan, PayTerms(price_uc * estimate.devices, ms), UsedTime(ms, ms)).cost_uc
         for price_uc, ms in zip(
             (prices[0], prices[-1]), (ceil(hours * HOUR_MS) for hours in estimate.hours), strict=True
         )
@@ -308,7 +299,7 @@ def _of_training(order: Order, supply: Supply, rules: QuoteRules, expires_at: In
         high_uc=ends[1],
         hours_low=estimate.hours[0],
         hours_high=estimate.hours[1],
-        lines=_lines(ends[0], ends[1], rules.plan.commission_ppm, "Weights are checked by replaying steps."),
+        lines=_lines(ends[0], ends[1], rules.plan.commission_ppm, _TRAINING_CHECK, by_time=True),
         reasoning=(
             *estimate.reasoning,
             f"The price of a device-hour is {source}: {between}.",

@@ -1,8 +1,11 @@
 """The tasks of a confirmed order: what each node receives, and the most that each may cost."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from uuid import UUID
 
+from tidemill.core.artefacts.artefact import Artefact
+from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.jobs.kinds import KINDS, work_of
 from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.needs import Needs, limits_of
@@ -12,7 +15,8 @@ from tidemill.core.jobs.quotes import chunks
 from tidemill.core.jobs.quotes.order import Order
 from tidemill.core.jobs.sandboxes import RunLimits
 from tidemill.core.placement.task_demand import TaskDemand, demand_of
-from tidemill.core.settings.sections.work import ContainersSettings
+from tidemill.core.settings.sections.market import MarketSettings
+from tidemill.core.settings.sections.work import ContainersSettings, JobsSettings
 
 _UNLIMITED = RunLimits(seconds=1)
 """A placeholder until the price, and with it the time, is known."""
@@ -27,6 +31,16 @@ class OrderPart:
 
 
 @dataclass(frozen=True)
+class OrderTerms:
+    """The settings by which a pool carries orders out, and the public key to which it has private results sealed."""
+
+    market: MarketSettings
+    jobs: JobsSettings
+    containers: ContainersSettings
+    verification: bytes
+
+
+@dataclass(frozen=True)
 class TaskPlan:
     """A task to be created: its body, what it demands of a node, the most that it may cost, and the result that the
     customer expects."""
@@ -35,6 +49,14 @@ class TaskPlan:
     demand: TaskDemand
     cost_max_uc: int
     expected: bytes | None = None
+
+
+def inputs_of(order: Order, artefacts: Mapping[UUID, Artefact]) -> Sequence[Input] | ArtefactRefusal:
+    """The inputs of an order, out of the artefacts that its customer has."""
+    if any(artefact_id not in artefacts for _, artefact_id in order.inputs):
+        return ArtefactRefusal.UNKNOWN_ARTEFACT
+    found = ((name, artefacts[artefact_id]) for name, artefact_id in order.inputs)
+    return [Input(name, artefact.digest, artefact.size_bytes) for name, artefact in found]
 
 
 def divide(order: Order, inputs: Sequence[Input]) -> Sequence[OrderPart] | TaskObjection:

@@ -7,22 +7,28 @@ for which the rule takes 160 ms. The caller brings time and chance.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
 from uuid import UUID
 
 import numpy as np
 
 from tidemill.core.clock import Instant
 from tidemill.core.placement.candidate import Candidate, MedianPrices
-from tidemill.core.placement.demand import Demand
+from tidemill.core.placement.demand import Demand, RankingKey
 from tidemill.core.placement.index.columns import Columns
 from tidemill.core.placement.index.fits import FitIndex
 from tidemill.core.placement.index.node import PoolNode
 from tidemill.core.placement.index.ranking import UNSURE, Ranking
-from tidemill.core.placement.objections import PlacementObjection, objections
 from tidemill.core.placement.policies import Floats, Policy, RankPolicy, Slots
-from tidemill.core.placement.rule import LOCALITY_MILLI, LOCALITY_WEIGHT, NEWCOMERS_SHARE
+from tidemill.core.placement.rule import (
+    LOCALITY_MILLI,
+    LOCALITY_WEIGHT,
+    NEWCOMERS_SHARE,
+    PlacementObjection,
+    PolicyAssessment,
+    Reservation,
+    objections,
+)
 
 GONE = -1
 """The version of a node that has left the pool."""
@@ -38,30 +44,8 @@ _new_tuple = tuple.__new__
 """Skips the keyword handling of a named tuple (1.01 ×)."""
 
 
-class Reservation(NamedTuple):
-    """A demand on its node. `node` is the pool's own object, which identifies the reservation on release."""
-
-    node_id: UUID
-    devices: tuple[int, ...]
-    demand: Demand
-    node: PoolNode
-
-
-@dataclass(frozen=True)
-class PolicyAssessment:
-    """A policy's assessment of one node: the objections, or the terms of its score. For a fit policy they are costs."""
-
-    node_id: UUID
-    objections: tuple[PlacementObjection, ...]
-    terms: Mapping[str, float]
-
-    @property
-    def score(self) -> float:
-        return sum(self.terms.values())
-
-
 class CandidatePool:
-    """Candidates and what is free of them."""
+    """A `PlacementPool` by index."""
 
     def __init__(
         self, policies: Mapping[str, Policy], median_prices: MedianPrices, newcomers_share: float = NEWCOMERS_SHARE
@@ -88,8 +72,8 @@ class CandidatePool:
         self._changed: list[PoolNode] = []
         """Nodes whose last change the columns do not have yet; each is listed once. Changing the columns with every
         placement would take 2.0 ×."""
-        self._rankings: dict[str, Ranking] = {}
-        """By policy; made when the policy is first asked for."""
+        self._rankings: dict[RankingKey, Ranking] = {}
+        """By policy and by what costs follow from; made when it is first asked for."""
         self._changes: list[Callable[[PoolNode], None]] = []
         """What every ranking does when a node has changed; 1.04 × if it is looked up each time."""
         self._fits: dict[str, FitIndex] = {}
@@ -99,7 +83,6 @@ class CandidatePool:
         return len(self._by_id)
 
     def put(self, candidate: Candidate) -> None:
-        """Add or replace a node: the candidate says what is free of it, whatever was placed here before."""
         before = self._by_id.get(candidate.node_id)
         if before is None and (not self._vacant or len(candidate.devices) > self._columns.width):
             self._grow(len(candidate.devices))
@@ -123,7 +106,6 @@ class CandidatePool:
         return None
 
     def remove(self, node_id: UUID) -> None:
-        """Remove a node; a node that is not there is gone already."""
         node = self._by_id.pop(node_id, None)
         if node is None:
             return
@@ -135,19 +117,15 @@ class CandidatePool:
         self._vacant.append(node.slot)
 
     def note_cached(self, holders: Mapping[str, Iterable[UUID]]) -> None:
-        """These nodes hold these inputs, besides those that candidates list. Valid until the next call, or until a node
-        comes or goes."""
         self._noted_holders = {
             digest: {self._by_id[node_id].slot for node_id in node_ids if node_id in self._by_id}
             for digest, node_ids in holders.items()
         }
 
-    def place(self, demand: Demand, now: Instant, draw: float = 1.0) -> Reservation | None:
-        """Take what one part of the demand needs, on the best node. `draw`, from 0 to 1, says whether this placement is
-        one of those kept for newcomers; if none of them can take it, any node may."""
+    def place(self, demand: Demand, now: Instant, draw: float = 1.0) -> Reservation[PoolNode] | None:
         if draw < self._newcomers_share and (choice := self._best(demand, now, newcomers=True)):
             return self._take(choice[0], demand, choice[1])
-        ranking = self._rankings.get(demand.policy)
+        ranking = self._rankings.get(demand.quick.ranking)
         if ranking is not None and not demand.inputs:  # the direct way, for most demands: see `Ranking.change`
             node = ranking.best(demand, now, False, ())
             if node is None:
@@ -157,13 +135,12 @@ class CandidatePool:
         choice = self._best(demand, now, newcomers=False)
         return None if choice is None else self._take(choice[0], demand, choice[1])
 
-    def place_exactly(self, demand: Demand, now: Instant) -> Reservation | None:
+    def place_exactly(self, demand: Demand, now: Instant) -> Reservation[PoolNode] | None:
         """Like `place` without newcomers, by comparing the demand with every node."""
         choice = self._exactly(demand, now, newcomers=False)
         return None if choice is None else self._take(choice[0], demand, choice[1])
 
-    def release(self, placed: Reservation) -> bool:
-        """Give back what a placement took. False if its node has left or was replaced: then its candidate counts."""
+    def release(self, placed: Reservation[PoolNode]) -> bool:
         _, devices, demand, node = placed
         if node.home is not self._home:  # it has left, or belongs to an earlier pool
             return False
@@ -176,12 +153,10 @@ class CandidatePool:
         return True
 
     def against(self, demand: Demand, now: Instant) -> Iterator[tuple[UUID, tuple[PlacementObjection, ...]]]:
-        """Each node, and every objection to it."""
         for node in self._by_id.values():
             yield node.node_id, tuple(objections(node.left, demand, now))
 
     def ranked(self, demand: Demand, now: Instant, most: int) -> Iterator[UUID]:
-        """The nodes that could have a demand, in the order in which it would go to them. Takes nothing."""
         rest = demand
         for _ in range(most):
             choice = self._best(rest, now, newcomers=False)
@@ -192,11 +167,9 @@ class CandidatePool:
             rest = replace(rest, excluded_nodes=rest.excluded_nodes | {node_id})
 
     def counts_costs(self, policy: str) -> bool:
-        """Whether the terms of a policy are costs, so that the lowest sum wins."""
         return policy in self._fit_policies
 
     def explain(self, demand: Demand, now: Instant, node_id: UUID) -> PolicyAssessment | None:
-        """The assessment of a node by the demand's policy; None if there is no such node."""
         node = self._by_id.get(node_id)
         if node is None:
             return None
@@ -204,7 +177,7 @@ class CandidatePool:
         return PolicyAssessment(node_id, against, {} if against else self._terms(node, demand))
 
     def _best(self, demand: Demand, now: Instant, *, newcomers: bool) -> tuple[PoolNode, int] | None:
-        ranking = self._rankings.get(demand.policy) or self._new_ranking(demand.policy)
+        ranking = self._rankings.get(demand.quick.ranking) or self._new_ranking(demand.quick.ranking)
         if ranking is not None:
             local = list(self._local(demand, LOCALITY_WEIGHT)) if demand.inputs else ()
             node = ranking.best(demand, now, newcomers, local)
@@ -215,7 +188,7 @@ class CandidatePool:
         return self._exactly(demand, now, newcomers=newcomers)
 
     def _exactly(self, demand: Demand, now: Instant, *, newcomers: bool) -> tuple[PoolNode, int] | None:
-        ranking = self._rankings.get(demand.policy) or self._new_ranking(demand.policy)
+        ranking = self._rankings.get(demand.quick.ranking) or self._new_ranking(demand.quick.ranking)
         self._flush()
         excluded = self._slots_of(demand.excluded_nodes)
         if ranking is not None:
@@ -236,7 +209,7 @@ class CandidatePool:
         slots = slots[ranks == ranks.max()]
         return self._node(int(slots[np.argmin(self._columns.version[slots])])), -1
 
-    def _take(self, node: PoolNode, demand: Demand, device: int = -1) -> Reservation:
+    def _take(self, node: PoolNode, demand: Demand, device: int = -1) -> Reservation[PoolNode]:
         devices = node.take(demand, device)
         self._version = node.version = self._version + 1
         if not node.is_noted:
@@ -266,12 +239,13 @@ class CandidatePool:
                 fits.change(slots)
         self._changed.clear()
 
-    def _new_ranking(self, name: str) -> Ranking | None:
+    def _new_ranking(self, key: RankingKey) -> Ranking | None:
         """The ranking of a rank policy that is asked for the first time; None for a fit policy."""
+        name, basis = key
         policy = self._rank_policies.get(name)
         if policy is None:
             return None
-        ranking = self._rankings[name] = Ranking(policy, self._columns.nodes, self._median_prices)
+        ranking = self._rankings[key] = Ranking(policy, self._columns.nodes, self._median_prices.by(basis))
         self._changes.append(ranking.change)
         return ranking
 
@@ -286,7 +260,8 @@ class CandidatePool:
         if policy is None:
             self._flush()
             return self._fit(demand.policy).terms(demand, node.slot) | self._locality(node, demand, -LOCALITY_MILLI)
-        terms = {**policy.terms(node.candidate, self._median_prices), "load": -policy.load_weight * node.load}
+        prices = self._median_prices.by(demand.price_basis)
+        terms = {**policy.terms(node.candidate, prices), "load": -policy.load_weight * node.load}
         return terms | self._locality(node, demand, LOCALITY_WEIGHT)
 
     def _locality(self, node: PoolNode, demand: Demand, weight: float) -> dict[str, float]:

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from tidemill.core.clock import Instant
 from tidemill.core.placement.demand import WHOLE_MILLI, Demand
-from tidemill.core.placement.index.node import PoolNode
-from tidemill.core.placement.index.suits import suits
+from tidemill.core.placement.index.node import PoolNode, suits
 from tidemill.core.placement.policies import Numbers, Slots
 
 T = TypeVar("T")

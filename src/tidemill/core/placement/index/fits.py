@@ -11,7 +11,7 @@ import numpy as np
 
 from tidemill.core.placement.demand import Demand, Shape
 from tidemill.core.placement.index.columns import Columns, Mask
-from tidemill.core.placement.policies import FitPolicy, Floats, Slots
+from tidemill.core.placement.policies import FitPolicy, Floats, Slots, total_costs
 
 KEPT_MAX_BYTES = 256 * 1024 * 1024
 """For the costs of all shapes together."""
@@ -72,9 +72,7 @@ class FitIndex:
         return dict(zip(self._fitting.names, map(float, row), strict=True))
 
     def _totals(self, shape_costs: _ShapeCosts, bonus: Floats | None) -> Floats:
-        totals: Floats = (
-            shape_costs.terms @ self._fitting.prices() if shape_costs.terms.shape[1] > 1 else shape_costs.terms[:, 0]
-        )
+        totals = total_costs(shape_costs.terms, self._fitting.prices())
         return totals - bonus if bonus is not None else totals
 
     def _up_to_date(self, demand: Demand) -> _ShapeCosts:

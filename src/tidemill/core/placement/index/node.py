@@ -2,13 +2,16 @@
 
 The facts of a node are fixed; its free devices, processor, memory and disk change with every placement and release.
 Each change gives the node a new version, which marks everything remembered of it as stale.
+
+`suits` is true exactly if the rule has no objection. What few demands ask for is checked only where it is asked for.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tidemill.core.clock import Instant
 from tidemill.core.placement.candidate import Candidate, are_joined, from_groups
-from tidemill.core.placement.demand import WHOLE_MILLI, Demand
+from tidemill.core.placement.demand import WHOLE_MILLI, Demand, QuickDemand
 
 _ONE = [(index,) for index in range(64)]
 _EVERY = [tuple(range(count)) for count in range(17)]
@@ -229,3 +232,42 @@ class PoolNode:
             and device.memory_mib >= demand.gpu_memory_mib
             and (not demand.device_models or device.device_model in demand.device_models)
         ]
+
+
+def suits(node: PoolNode, demand: Demand, now: Instant) -> bool:
+    """Whether there is no objection."""
+    quick = demand.quick
+    if node.is_usual and quick.is_usual:
+        return node.has_whole(demand) and suits_besides(node, quick)
+    until = node.until
+    return (
+        node.can_take(demand)
+        and suits_besides(node, quick)
+        and (until is None or until >= now + demand.duration_us)
+        and not (quick.is_choosy and _is_barred(node.candidate, demand))
+    )
+
+
+def suits_besides(node: PoolNode, quick: QuickDemand) -> bool:
+    """Whether no usual objection applies to a node that has enough devices of the right models."""
+    return (
+        node.cpu_milli >= quick.cpu_milli
+        and node.memory_mib >= quick.memory_mib
+        and quick.kind in node.kinds
+        and node.owner_number != quick.customer_number
+        and node.price_uc <= quick.limit_uc
+        and node.reputation >= quick.reputation_floor
+        and node.disk_mib >= quick.disk_mib
+        and node.device_memory_mib >= quick.device_memory_mib
+    )
+
+
+def _is_barred(candidate: Candidate, demand: Demand) -> bool:
+    return (
+        candidate.node_id in demand.excluded_nodes
+        or candidate.owner_id in demand.excluded_owners
+        or (demand.attested and not candidate.attested)
+        or (bool(demand.regions) and candidate.region not in demand.regions)
+        or (bool(demand.domains) and candidate.domain not in demand.domains)
+        or not demand.labels <= candidate.labels
+    )

@@ -11,12 +11,14 @@ from uuid import UUID
 
 import numpy as np
 
+from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S
+from tidemill.core.jobs.kinds.needs import Needs
 from tidemill.core.placement.demand import Demand
 from tidemill.core.placement.policies import Floats
 from tidemill.core.placement.seller import Seller
-from tidemill.core.placement.supply import PLAUSIBLE_MS, SPREAD, START_MS
+from tidemill.core.placement.supply import PLAUSIBLE_MS
 from tidemill.core.placement.task_demand import TaskDemand
-from tidemill.core.settlement.rewards import HOUR_MS, ONE_PPM, RewardPlan, cost_max_uc
+from tidemill.core.settlement.pay import HOUR_MS, ONE_PPM, PayTerms, RewardPlan, cost_max_uc
 
 REMEMBERED_MAX = 100_000
 """Terms of a node and a shape of task; then all are forgotten."""
@@ -24,18 +26,19 @@ REMEMBERED_MAX = 100_000
 TOO_DEAR_MAX = 4_000_000
 """How many nodes are remembered as too expensive for some shape of task, all shapes together."""
 
-CostKey: TypeAlias = tuple[float, int, int, int]
+CostKey: TypeAlias = tuple[Needs, int]
 """What decides what a task costs at a node, and the most that it may cost."""
 
-CLOSE_SHARE, CLOSE_UC = 1e-9, 4
-"""An estimate is right within this share, and amounts due are rounded up twice."""
+CLOSE_SHARE = 1e-9
+"""An estimate is right within this share, besides what is rounded up."""
+
+CLOSE_UC = 4
 
 _NOBODY: frozenset[UUID] = frozenset()
 
 
 def cost_key(task_demand: TaskDemand, limit_uc: int) -> CostKey:
-    needs = task_demand.needs
-    return needs.operations, needs.seconds, needs.devices, limit_uc
+    return task_demand.needs, limit_uc
 
 
 class CostLimits:
@@ -85,21 +88,22 @@ class Prices:
         """Columns are indexed as this is."""
         self._hourly_uc = np.array([float(seller.candidate.price_uc) for seller in self._sellers])
         """What an hour of one device costs."""
-        self._device_speeds = np.array([seller.device_ops_per_s for seller in self._sellers])
-        """Operations a second of the slowest device."""
-        self._cpu_speeds = np.array([seller.cpu_ops_per_s for seller in self._sellers])
-        """Operations a second of all processors."""
-        self._terms: dict[tuple[UUID, UUID], tuple[int, int, int]] = {}
-        """By node and demand: the price an hour, the time quoted, and the most that it costs (1.4 ×)."""
+        sizes = np.array([seller.size for seller in self._sellers], float).reshape(-1, 3)
+        self._devices, self._cores, self._memory_mib = np.maximum(1.0, sizes.T)
+        """How much each machine has. One without GPUs is one device."""
+        self._references = np.array([seller.reference_ops_per_s for seller in self._sellers])
+        """Operations a second by which work on a device is paid."""
+        self._terms: dict[tuple[UUID, UUID], tuple[PayTerms, int]] = {}
+        """By node and demand: the terms, and the most that the task costs (1.4 ×)."""
 
-    def terms(self, seller: Seller, task_demand: TaskDemand) -> tuple[int, int, int]:
-        """The price an hour, the time quoted, and the most that the task costs at a node."""
+    def terms(self, seller: Seller, task_demand: TaskDemand) -> tuple[PayTerms, int]:
+        """The terms of the task at a node, and the most that it costs there."""
         terms = self._terms.get((seller.node_id, task_demand.id))
         if terms is None:
-            hourly_uc, quoted_ms = seller.hourly_uc(task_demand), seller.quoted_ms(task_demand)
+            pay_terms = seller.terms(task_demand)
             if len(self._terms) >= REMEMBERED_MAX:
                 self._terms.clear()
-            terms = hourly_uc, quoted_ms, cost_max_uc(self._plan, hourly_uc, quoted_ms)
+            terms = pay_terms, cost_max_uc(self._plan, pay_terms)
             self._terms[seller.node_id, task_demand.id] = terms
         return terms
 
@@ -107,19 +111,25 @@ class Prices:
         """All nodes at which the task would cost more than this."""
         costs_uc = self._estimates(task_demand)
         sure = costs_uc * (1 - CLOSE_SHARE) > limit_uc
-        close = ~sure & (costs_uc * (1 + CLOSE_SHARE) + CLOSE_UC > limit_uc)
+        rounded_uc = CLOSE_UC + 2 * task_demand.needs.seconds // 3_600  # a price of an hour was rounded up
+        close = ~sure & (costs_uc * (1 + CLOSE_SHARE) + rounded_uc > limit_uc)
         dear = {self._sellers[index].node_id for index in np.flatnonzero(sure).tolist()}
         for index in np.flatnonzero(close).tolist():
-            if self.terms(self._sellers[index], task_demand)[2] > limit_uc:
+            if self.terms(self._sellers[index], task_demand)[1] > limit_uc:
                 dear.add(self._sellers[index].node_id)
         return frozenset(dear)
 
     def _estimates(self, task_demand: TaskDemand) -> Floats:
-        devices = task_demand.demand.devices
-        if task_demand.needs.seconds:
-            times_ms: Floats = np.full(len(self._sellers), task_demand.needs.seconds * 1000.0)
+        needs = task_demand.needs
+        if needs.seconds:
+            times_ms: Floats = np.full(len(self._sellers), needs.seconds * 1000.0)
+        elif needs.devices:
+            times_ms = np.ceil(needs.operations / np.maximum(1.0, self._references * needs.devices) * 1000)
         else:
-            speeds = np.maximum(1.0, self._device_speeds * devices if devices else self._cpu_speeds)
-            times_ms = np.ceil(task_demand.needs.operations / speeds * 1000 * SPREAD) + START_MS
-        rewards: Floats = self._hourly_uc * max(1, devices) * np.minimum(times_ms, PLAUSIBLE_MS) / HOUR_MS
-        return rewards * (1 + self._plan.commission_ppm / ONE_PPM)
+            cores_s = needs.operations / (OPERATIONS_PER_CORE_S * needs.cores)
+            times_ms = np.full(len(self._sellers), np.ceil(cores_s * 1000))
+        of_machine = np.maximum(needs.cores / self._cores, needs.memory_mib / self._memory_mib)
+        shares = np.maximum(float(needs.devices), self._devices * np.minimum(1.0, of_machine))
+        rewards: Floats = self._hourly_uc * shares * np.clip(times_ms, 1, PLAUSIBLE_MS) / HOUR_MS
+        least_uc = np.where(self._hourly_uc > 0, self._plan.minimum_uc, 0)
+        return np.maximum(rewards, least_uc) * (1 + self._plan.commission_ppm / ONE_PPM)

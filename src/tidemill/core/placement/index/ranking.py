@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 
 from tidemill.core.clock import Instant
 from tidemill.core.placement.candidate import MedianPrices
-from tidemill.core.placement.demand import WHOLE_MILLI, Demand
+from tidemill.core.placement.demand import WHOLE_MILLI, Demand, LaneKey
 from tidemill.core.placement.index.lanes import WIDE, DeviceModelLanes, Lane, LaneBucket, LaneMembership, LaneRoom
-from tidemill.core.placement.index.node import PoolNode
-from tidemill.core.placement.index.quick_demand import LaneKey
-from tidemill.core.placement.index.suits import suits, suits_besides
+from tidemill.core.placement.index.node import PoolNode, suits, suits_besides
 from tidemill.core.placement.policies import RankPolicy
 from tidemill.core.placement.rule import SCORE_HIGH, SCORE_LOW
 

@@ -71,6 +71,15 @@ class FitScorer(Protocol):
         ...
 
 
+def total_costs(terms: Floats, prices: Floats) -> Floats:
+    """The cost of each node: its terms, weighed. They are added column by column: a product of matrices may round a row
+    in another way when other rows stand beside it, and then equal nodes would differ."""
+    totals: Floats = terms[:, 0] * prices[0]
+    for column, price in enumerate(prices[1:], start=1):
+        totals += terms[:, column] * price
+    return totals
+
+
 @runtime_checkable
 class FitPolicy(Protocol):
     """The cost of a placement depends on the demand and on everything that is left."""

@@ -104,8 +104,10 @@ class PackedScorer:
     def _worth(self, free: Numbers, cpu: Numbers, memory: Numbers) -> Floats:
         """What all devices of each node will be filled with; each has its part of processor and memory."""
         parts = free / np.maximum(free.sum(1), 1)[:, None]
-        worth: Floats = self._table.expected(free, cpu[:, None] * parts, memory[:, None] * parts).sum(1)
-        return worth
+        worths = self._table.expected(free, cpu[:, None] * parts, memory[:, None] * parts)
+        if not worths.shape[1]:
+            return np.zeros(len(worths))
+        return np.cumsum(worths, 1)[:, -1]  # `sum` would round in another way where there are more columns
 
     def _uses(self, demand: Demand, slots: Slots, devices: Slots) -> Floats:
         """What the demand takes away from each group, in milli."""

@@ -6,7 +6,7 @@ Whatever multiplies an amount is an integer in parts per million; amounts are in
 from dataclasses import dataclass
 
 from tidemill.core.settings.definition import setting
-from tidemill.core.settings.kinds.quantities import FACTOR_PPM, SHARE_PPM
+from tidemill.core.settings.kinds.quantities import CREDITS, FACTOR_PPM, SHARE_PPM
 from tidemill.core.settings.kinds.texts import TEXT
 
 
@@ -45,6 +45,9 @@ class PlansSettings:
     )
     market_early_most_ppm: int = setting(
         SHARE_PPM, "10%", meaning="The most that bonus may be, as a share of the price."
+    )
+    attempt_minimum_uc: int = setting(
+        CREDITS, "0.0001", meaning="The least reward of a result that passes, which covers the start of its sandbox."
     )
 
 

@@ -58,10 +58,15 @@ class JobsSettings:
     """Attempts, deadlines and sizes."""
 
     attempts_max: int = setting(
-        INTEGER, 3, unit="attempts", low=1, high=100, meaning="The attempts of a task, not counting lost nodes."
+        INTEGER,
+        3,
+        unit="attempts",
+        low=1,
+        high=100,
+        meaning="How many failures of a customer's own program nodes may tell of before it is given up.",
     )
-    owners_failing: int = setting(
-        INTEGER, 2, unit="owners", low=2, high=100, meaning="The same failure at so many owners is the task's fault."
+    output_max_mib: int = setting(
+        MEMORY, "2MiB", low="1MiB", high="1GiB", meaning="How much of what an attempt prints the pool keeps."
     )
     deadline_factor: float = setting(
         NUMBER, 2, unit="factor", low=1, high=100, meaning="The deadline of an attempt, as a multiple of the estimate."

@@ -7,11 +7,10 @@ read, else only from their hashes and numeric classes.
 
 import hashlib
 import hmac
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import PurePosixPath
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +23,9 @@ from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
 from tidemill.core.jobs.result_archives import ResultFilesRefusal, read_archive
 from tidemill.core.pictures import pixels_of
 from tidemill.core.settings.sections.trust import VerificationSettings
-from tidemill.core.trust.checks import exact, images, replay, similarity
-from tidemill.core.trust.checks.exact import ResultHash
+from tidemill.core.trust.checks import exact, images, similarity
+from tidemill.core.trust.checks.exact import Execution, ResultHash
 from tidemill.core.trust.checks.images import Picture
-from tidemill.core.trust.checks.replay import Execution
 from tidemill.core.trust.checks.similarity import Measure, ResultValues
 from tidemill.core.trust.checks.task_checks import read_matrix
 from tidemill.core.trust.checks.verdict import Ruling, Verdict, failed, passed, review, together
@@ -49,15 +47,6 @@ class ExecutionPair:
     found: Receipt
     claimed: bytes | None = None
     repeated: bytes | None = None
-
-
-@dataclass(frozen=True)
-class Difference:
-    """An earlier result of the same task that differed: its owner, its hash, and the house's hash."""
-
-    owner_id: UUID
-    claimed: bytes
-    found: bytes | None
 
 
 def is_same(claim: Receipt, repeated: Receipt) -> bool:
@@ -86,20 +75,23 @@ def compare(pair: ExecutionPair, settings: VerificationSettings) -> Verdict:
             return _hashed(pair)
 
 
-def is_undetermined(
-    task: Task, claim: Receipt, repeated: Receipt, owner_id: UUID, earlier: Sequence[Difference]
-) -> bool:
-    """Whether a task with a customer's own code has no single result, so that nobody is at fault for a different one.
+class DifferenceCause(Enum):
+    """What a difference from the house's result means."""
 
-    This is so if the house got two results, or if two owners got the same one that is not the house's.
-    """
+    UNKNOWN = "The house has to execute the task once more."
+    THE_NODE = "The house came to its result twice."
+    THE_PROGRAM = "The house came to two results: the program gives another one each time."
+
+
+def cause_of(task: Task, repeated: Receipt, first_found: bytes | None) -> DifferenceCause:
+    """Why a result differs from the house's. Our own programs have one result; of a customer's program, two runs by the
+    house tell."""
     if KINDS[task.kind].ours:
-        return False
-    by_others = [difference for difference in earlier if difference.owner_id != owner_id]
-    house_differed = any(
-        difference.found is not None and difference.found != repeated.result_sha256 for difference in earlier
-    )
-    return house_differed or any(difference.claimed == claim.result_sha256 for difference in by_others)
+        return DifferenceCause.THE_NODE
+    if first_found is None:
+        return DifferenceCause.UNKNOWN
+    is_repeated = hmac.compare_digest(first_found, repeated.result_sha256)
+    return DifferenceCause.THE_NODE if is_repeated else DifferenceCause.THE_PROGRAM
 
 
 def sentence_of(verdict: Verdict, *, same: bool) -> str:
@@ -147,7 +139,7 @@ def _replayed(pair: ExecutionPair) -> Verdict:
         return review("What the house node left is no archive of files.")
     if isinstance(claim, ResultFilesRefusal):
         return failed("The result is no archive of files.")
-    return replay.check(_execution(pair.claim, claim), _execution(pair.found, repeated))
+    return exact.check_files(_execution(pair.claim, claim), _execution(pair.found, repeated))
 
 
 def _execution(receipt: Receipt, files: dict[PurePosixPath, bytes]) -> Execution:

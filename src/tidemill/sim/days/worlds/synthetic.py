@@ -16,6 +16,7 @@ from tidemill.core.nodes.machine.gpu_names import recognised
 from tidemill.core.nodes.machine.gpu_types import GpuType
 from tidemill.core.placement.candidate import NVLINK_NONE_PCT, Candidate, CandidateDevice
 from tidemill.core.placement.seller import Seller
+from tidemill.core.placement.supply import MachineSize, reference_ops_per_s, unit_prices_uc
 from tidemill.sim.days.worlds.world import Member, World, checked_world
 
 EFFICIENCY = 0.3
@@ -89,18 +90,23 @@ def _owners(nodes: int, dice: np.random.Generator) -> list[int]:
 
 def _member(number: int, owner: int, gpu: GpuType, count: int, price_uc: int, reputation: int) -> Member:
     is_linked = gpu.nvlink is not None and count > 1
+    reference, size = reference_ops_per_s(gpu), MachineSize(count, 8 * count, 32_768 * count)
+    work_price_uc, core_price_uc = unit_prices_uc(price_uc, size, reference)
     candidate = Candidate(
         node_id=UUID(int=number + 1),
         owner_id=UUID(int=(1 << 64) + owner),
         devices=(CandidateDevice(gpu.name, gpu.memory_mib, nvlink_group=int(is_linked)),) * count,
-        cpu_milli=8_000 * count,
-        memory_mib=32_768 * count,
+        cpu_milli=1_000 * size.cores,
+        memory_mib=size.memory_mib,
         disk_mib=512_000,
         price_uc=price_uc,
+        work_price_uc=work_price_uc,
+        core_price_uc=core_price_uc,
         reputation=reputation,
         success=reputation / 1000,
         nvlink_pct=NVLINKED_PCT if is_linked else NVLINK_NONE_PCT,
         kinds=frozenset(KINDS),
     )
     speed = gpu.fp16_tflops * 1e12 * EFFICIENCY
-    return Member(Seller(candidate, False, speed, 8.0 * count * OPERATIONS_PER_CORE_S), f"provider-{owner + 1}")
+    seller = Seller(candidate, False, speed, size.cores * OPERATIONS_PER_CORE_S, reference)
+    return Member(seller, f"provider-{owner + 1}")

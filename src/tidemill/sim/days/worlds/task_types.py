@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemill.core.clock import Instant
+from tidemill.core.jobs.kinds.needs import Needs
 from tidemill.core.placement.candidate import Candidate, MedianPrices
 from tidemill.core.placement.demand import Demand
-from tidemill.core.placement.objections import objections
+from tidemill.core.placement.rule import objections
+from tidemill.core.placement.supply import share_uc
+from tidemill.core.placement.task_demand import price_basis
 from tidemill.sim.days.worlds.world import World, WorldFault
 
 Mask = NDArray[np.bool_]
@@ -39,7 +42,7 @@ class TaskType:
 
 @dataclass(frozen=True)
 class TaskTypeFit:
-    """A task type in a world: which nodes could ever carry it out, how fast they are, and the highest of their prices.
+    """A task type in a world: which nodes could ever carry it out, and how fast they are.
 
     The mean is harmonic, so that on devices drawn at random tasks take as long as intended.
     """
@@ -47,8 +50,14 @@ class TaskTypeFit:
     task_type: TaskType
     able: Mask
     speed_mean: float
-    speed_least: float
-    price_max_uc: int
+    reference_least: float
+    """The lowest reference speed by which its work is paid."""
+
+    share_max_uc: int
+    """The highest price of an hour of its share of a machine."""
+
+    def needs(self, operations: float) -> Needs:
+        return _needs(self.task_type.demand, operations)
 
 
 _GIB = 1024
@@ -92,7 +101,7 @@ def _divided(world: World, task_type: TaskType, able: Mask, prices: NDArray[np.i
     """Without a limit, and with one where prices differ."""
     limit_uc, most_uc = int(np.quantile(prices[able], _THRIFTY_QUANTILE)), int(prices[able].max())
     if limit_uc == most_uc:
-        return [_field(world, task_type, able, most_uc)]
+        return [_field(world, task_type, able)]
     free = replace(task_type, weight=task_type.weight * (1 - THRIFTY_SHARE))
     thrifty = replace(
         task_type,
@@ -101,7 +110,7 @@ def _divided(world: World, task_type: TaskType, able: Mask, prices: NDArray[np.i
         demand=_within(world, task_type.demand, able, limit_uc),
     )
     cheap = able & (prices <= limit_uc) & _of_models(world, thrifty.demand)
-    return [_field(world, free, able, most_uc), _field(world, thrifty, cheap, limit_uc)]
+    return [_field(world, free, able), _field(world, thrifty, cheap)]
 
 
 def _within(world: World, demand: Demand, able: Mask, limit_uc: int) -> Demand:
@@ -123,15 +132,16 @@ def _of_models(world: World, demand: Demand) -> Mask:
 
 def _named(demand: Demand, policy: str, candidates: Sequence[Candidate]) -> Demand:
     """A demand for memory names the models that have it, so that it is placed quickly."""
+    demand = replace(demand, policy=policy, price_basis=price_basis(_needs(demand, 0.0)))
     if not demand.devices or demand.device_models:
-        return replace(demand, policy=policy)
+        return demand
     enough = {
         device.device_model
         for node in candidates
         for device in node.devices
         if device.memory_mib >= demand.gpu_memory_mib
     }
-    return replace(demand, device_models=frozenset(enough), policy=policy)
+    return replace(demand, device_models=frozenset(enough))
 
 
 def _able(candidates: Sequence[Candidate], demand: Demand) -> Mask:
@@ -146,11 +156,19 @@ def _able(candidates: Sequence[Candidate], demand: Demand) -> Mask:
     return able
 
 
-def _field(world: World, task_type: TaskType, able: Mask, price_max_uc: int) -> TaskTypeFit:
+def _field(world: World, task_type: TaskType, able: Mask) -> TaskTypeFit:
     sellers = [world.members[number].seller for number in np.flatnonzero(able).tolist()]
     speeds = [
         max(1.0, seller.device_ops_per_s if task_type.demand.devices else seller.cpu_ops_per_s) for seller in sellers
     ]
     weights = [max(1, len(seller.candidate.devices)) for seller in sellers]
     mean = sum(weights) / sum(weight / speed for weight, speed in zip(weights, speeds, strict=True))
-    return TaskTypeFit(task_type, able, mean, min(speeds), price_max_uc)
+    needs = _needs(task_type.demand, 0.0)
+    shares_uc = {
+        share_uc(price_uc, size, needs) for price_uc, size in {(s.candidate.price_uc, s.size) for s in sellers}
+    }
+    return TaskTypeFit(task_type, able, mean, min(seller.reference_ops_per_s for seller in sellers), max(shares_uc))
+
+
+def _needs(demand: Demand, operations: float) -> Needs:
+    return Needs(demand.memory_mib, 0, operations, demand.devices, cores=max(1, demand.cpu_milli // 1_000))

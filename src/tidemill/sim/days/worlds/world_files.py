@@ -11,9 +11,16 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from tidemill.core.nodes.machine.gpu_names import recognised
 from tidemill.core.nodes.rules.windows import Window
 from tidemill.core.placement.candidate import NVLINK_NONE_PCT, Candidate, CandidateDevice
 from tidemill.core.placement.seller import Seller
+from tidemill.core.placement.supply import (
+    USUAL_GPU_OPERATIONS_PER_S,
+    MachineSize,
+    reference_ops_per_s,
+    unit_prices_uc,
+)
 from tidemill.sim.days.worlds.world import Member, World, WorldFault, checked_world
 
 FORMAT, VERSION = "tidemill world", 1
@@ -99,14 +106,21 @@ def _member(number: int, provider: int, owner: str, row: Mapping[str, Any]) -> M
     devices = tuple(map(_device, row["devices"]))
     if len(devices) > DEVICES_MAX:
         raise ValueError(f"a node has at most {DEVICES_MAX} devices")
+    gpu_types = [recognised(device.device_model, device.memory_mib) for device in devices]
+    reference = max(map(reference_ops_per_s, gpu_types), default=USUAL_GPU_OPERATIONS_PER_S)
+    price_uc, cpu_milli, memory_mib = (_whole(row, name) for name in ("price_uc", "cpu_milli", "memory_mib"))
+    size = MachineSize(len(devices), cpu_milli // 1_000, memory_mib)
+    work_price_uc, core_price_uc = unit_prices_uc(price_uc, size, reference)
     candidate = Candidate(
         node_id=UUID(int=number + 1),
         owner_id=UUID(int=_PROVIDERS + provider),
         devices=devices,
-        cpu_milli=_whole(row, "cpu_milli"),
-        memory_mib=_whole(row, "memory_mib"),
+        cpu_milli=cpu_milli,
+        memory_mib=memory_mib,
         disk_mib=_whole(row, "disk_mib"),
-        price_uc=_whole(row, "price_uc"),
+        price_uc=price_uc,
+        work_price_uc=work_price_uc,
+        core_price_uc=core_price_uc,
         reputation=_whole(row, "reputation", 1000),
         success=_number(row, "success", 1.0),
         capability=_number(row, "capability", SPEED_MAX),
@@ -115,7 +129,7 @@ def _member(number: int, provider: int, owner: str, row: Mapping[str, Any]) -> M
         kinds=_kinds(row),
     )
     speeds = (_number(row, "device_ops_per_s", SPEED_MAX), _number(row, "cpu_ops_per_s", SPEED_MAX))
-    seller = Seller(candidate, _yes_or_no(row, "house"), *speeds)
+    seller = Seller(candidate, _yes_or_no(row, "house"), *speeds, reference)
     offset_s = row["utc_offset_s"]
     if type(offset_s) is not int or abs(offset_s) > 18 * 3600:
         raise ValueError("utc_offset_s is out of bounds")

@@ -11,9 +11,9 @@ WITH ended AS (
     DELETE FROM lease WHERE attempt_id = ANY (:attempt_ids::text::uuid[])
 )
 INSERT INTO attempt (id, task_id, job_id, node_id, owner_id, lease, state, verdict, reason, paid_uc, transfer_id, batch_id,
-                     place, offered_at, ended_at, hourly_uc, quoted_ms)
+                     place, offered_at, ended_at, hourly_uc, quoted_ms, work_ms)
 SELECT attempt_id, task_id, job_id, node_id, owner_id, tries, ended, nullif(verdict, ''), reason, paid_uc, transfer_id,
-       given_id, given_place, offered_at, :now, hourly_uc, quoted_ms
+       given_id, given_place, offered_at, :now, hourly_uc, quoted_ms, work_ms
 FROM ended
 ON CONFLICT (id) DO UPDATE
 SET state = excluded.state, verdict = excluded.verdict, reason = excluded.reason, paid_uc = excluded.paid_uc,

@@ -1,0 +1,218 @@
+"""How results are judged: some at once, on receipt; every other by the cheapest sufficient check.
+
+On receipt, a failure is known, or a result whose hash is known before. No result passes that is not here: a sealed or
+uploaded result waits until it was read, and so does one with doubtful times. A house node's result is the pool's own.
+
+Of the results that wait, one that the customer knows is compared with that. A result that can be proved from the
+inputs is proved. Every other result is executed again by a house node and compared; none goes unchecked, and sealed
+results are opened first. Which of them a draw may skip will be decided here, too, once owners have a record.
+"""
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+from uuid import UUID
+
+from tidemill.core.jobs.attempt import Happening
+from tidemill.core.jobs.kinds.task_body import Task
+from tidemill.core.jobs.plans.happenings import AttemptHappening, CheckNotes
+from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
+from tidemill.core.settlement.pay import UsedTime
+from tidemill.core.trust.checks.task_checks import is_provable
+from tidemill.core.trust.checks.timing import AttemptTimes, MeasuredSpeeds
+from tidemill.core.trust.checks.verdict import Ruling
+
+THE_POOL = UUID(int=0)
+"""The account that orders audits: nobody's, so no customer sees them among their tasks, waits or pays for them."""
+
+EXPECTED = "The result has the hash that the customer expects."
+UNEXPECTED = "The result has not the hash that the customer expects."
+HOUSE = "The result was computed on a house node."
+NOT_DETERMINISTIC = (
+    "Two runs by the house differ, too: the program gives another result each time, no node is at fault, and the "
+    "customer pays for the time."
+)
+TASK_AT_FAULT = "It failed on a house node, too: that is the program's own fault, and the customer pays for the time."
+ORDER_AT_FAULT = "Another node came to another hash, too: the order expects something else than its task computes."
+
+
+class ReceiptJudgement(NamedTuple):
+    """What happened to an attempt, with the verdict and its reason."""
+
+    happenings: tuple[Happening, ...]
+    verdict: str
+    reason: str
+    is_orders_fault: bool = False
+    """Whether the customer pays for the time, and nobody is blamed."""
+
+
+DELIVERED = ReceiptJudgement((Happening.DELIVERED,), "", "")
+"""The result waits for a check."""
+
+
+class CheckManner(Enum):
+    EXPECTED = "The customer knows the hash of the result."
+    TRUSTED = "A house node computed it."
+    PROVED = "The pool checks it against the inputs, without computing it."
+    REPEATED = "A house node executes the task once more, and the two results are compared."
+
+
+@dataclass(frozen=True)
+class ResultFacts:
+    """What is known of a result before any of it is read."""
+
+    task: Task
+    is_expected: bool
+    """Whether the customer knows it."""
+
+    by_house: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SecondExecution:
+    """The ended second execution of a task: its receipt, or why there is nothing to compare with."""
+
+    attempt_id: UUID | None
+    receipt: Receipt | None
+    reason: str
+    first_found: bytes | None = None
+    """The hash that the house came to before, if it has executed the task twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class UncheckedResult:
+    """A delivered result: its receipt, the task, the result its customer expects, and the outcome of a second
+    execution.
+
+    `is_uploaded` says that the artefact in the receipt was uploaded for this attempt.
+    """
+
+    attempt_id: UUID
+    task_id: UUID
+    node_id: UUID
+    owner_id: UUID
+    lease: int
+    body: bytes
+    expected: bytes | None
+    house: bool
+    receipt: Receipt
+    times: AttemptTimes
+    device: MeasuredSpeeds
+    is_uploaded: bool
+    was_missed: bool
+    """Whether another owner's result of this task was not what the customer expects."""
+
+    second_execution: SecondExecution | None
+
+
+def judged_at_once(
+    receipt: Receipt,
+    expected: bytes | None,
+    *,
+    house: bool,
+    private: bool,
+    is_doubtful: bool = False,
+    is_second: bool = False,
+) -> ReceiptJudgement:
+    """The verdict where it costs nothing. `is_second`: see `judged_by_whose`."""
+    if receipt.outcome is AttemptOutcome.FAILED:
+        return ReceiptJudgement((Happening.CRASHED,), "", receipt.reason or "The task failed on its node.")
+    if expected is None and not house:
+        return DELIVERED
+    judgement = judged_by_whose(receipt, expected, is_second=is_second)
+    waits = private or not is_inline(receipt) or (is_doubtful and not house)
+    return DELIVERED if waits and Happening.PASSED in judgement.happenings else judgement
+
+
+def manner_of(delivered: ResultFacts) -> CheckManner:
+    """How to check a result."""
+    if delivered.is_expected:
+        return CheckManner.EXPECTED
+    if delivered.by_house:
+        return CheckManner.TRUSTED
+    return CheckManner.PROVED if is_provable(delivered.task) else CheckManner.REPEATED
+
+
+def judged(result: UncheckedResult, judgement: ReceiptJudgement, doubt: str = "") -> AttemptHappening:
+    """What happens to the attempt by a judgement on its result, which had been delivered before."""
+    return AttemptHappening(
+        result.attempt_id,
+        result.lease,
+        result.node_id,
+        judgement.happenings[1:],
+        f"{judgement.reason} {doubt}" if doubt else judgement.reason,
+        judgement.verdict,
+        used_time(result.receipt, result.times),
+        notes=_notes(result.second_execution, doubt),
+        is_orders_fault=judgement.is_orders_fault,
+    )
+
+
+def judged_by_whose(receipt: Receipt, expected: bytes | None, *, is_second: bool) -> ReceiptJudgement:
+    """The verdict on a result that is here, by the hash that its customer knows, or because a house node made it.
+
+    A customer may expect something wrong: who misses the hash is not blamed before another node has reached it. If a
+    house node misses it, or a second owner (`is_second`), the order is at fault.
+    """
+    if expected is None:
+        return passed(HOUSE)
+    if hmac.compare_digest(receipt.result_sha256, expected):
+        return passed(EXPECTED)
+    return orders_fault(f"{UNEXPECTED} {ORDER_AT_FAULT}") if is_second else unsure(UNEXPECTED)
+
+
+def is_inline(receipt: Receipt) -> bool:
+    """Whether an open result is in its receipt, as it was signed."""
+    is_open = receipt.artefact is None and not receipt.envelopes
+    return is_open and hmac.compare_digest(hashlib.sha256(receipt.inline).digest(), receipt.result_sha256)
+
+
+def is_as_signed(receipt: Receipt, *, is_uploaded: bool) -> bool:
+    """Whether the pool has the result of an open task. `is_uploaded` says that the attempt itself sent its artefact."""
+    if receipt.artefact is not None:
+        return is_uploaded and not receipt.envelopes and receipt.artefact.text == receipt.result_sha256.hex()
+    return is_inline(receipt)
+
+
+def at_fault(reason: str) -> ReceiptJudgement:
+    """It failed on a house node: no other needs to try it."""
+    return ReceiptJudgement((Happening.FAULTED,), "", f"{reason} {TASK_AT_FAULT}", is_orders_fault=True)
+
+
+def orders_fault(reason: str) -> ReceiptJudgement:
+    """The order cannot be met, whoever tries: its customer pays for the time, and nobody is blamed."""
+    return faulted(reason)._replace(is_orders_fault=True)
+
+
+def passed(reason: str) -> ReceiptJudgement:
+    return ReceiptJudgement((Happening.DELIVERED, Happening.PASSED), Ruling.PASS.value, reason)
+
+
+def failed(reason: str) -> ReceiptJudgement:
+    return ReceiptJudgement((Happening.DELIVERED, Happening.FAILED), Ruling.FAIL.value, reason)
+
+
+def unsure(reason: str) -> ReceiptJudgement:
+    """This check cannot tell: the result is neither paid nor blamed, and a house node carries out the task."""
+    return ReceiptJudgement((Happening.DELIVERED, Happening.UNSURE), Ruling.REVIEW.value, reason)
+
+
+def faulted(reason: str) -> ReceiptJudgement:
+    """No node can do it, or nobody can tell: the customer gets the money back, and no node is blamed."""
+    return ReceiptJudgement((Happening.DELIVERED, Happening.FAULTED), Ruling.REVIEW.value, reason)
+
+
+def used_time(receipt: Receipt, times: AttemptTimes) -> UsedTime:
+    """How long it took: as the node says, and by the pool's clock."""
+    return UsedTime(
+        (receipt.finished_at - receipt.started_at) // 1_000, (times.received_at - times.offered_at) // 1_000
+    )
+
+
+def _notes(second: SecondExecution | None, doubt: str) -> CheckNotes | None:
+    if second is None:
+        return CheckNotes(doubt) if doubt else None
+    found = second.receipt.result_sha256 or None if second.receipt else None
+    return CheckNotes(doubt, was_repeated=True, repeated_sha256=found, repeated_by=second.attempt_id)
