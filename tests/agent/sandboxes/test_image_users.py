@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import json
 import tarfile
 from collections.abc import AsyncIterator
 from pathlib import Path, PurePosixPath
@@ -10,6 +9,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
+from tests.worlds.sandboxes.engine_stand_in import EngineStandIn
 from tidemill.agent.sandboxes.engine.api import EngineApi
 from tidemill.agent.sandboxes.engine.images import Images
 from tidemill.core.jobs.sandboxes import Image
@@ -17,27 +17,14 @@ from tidemill.core.jobs.sandboxes import Image
 REMOVES_S = 0.05
 
 
-class SlowEngine:
-    """Stands in for an engine: it keeps names of images, and takes its time to remove one."""
+class SlowEngine(EngineStandIn):
+    """Keeps names of images, and takes its time to remove one."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.removed = 0
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                if b"chunked" in head.lower():
-                    await reader.readuntil(b"\r\n0\r\n\r\n")
-                method, target, _ = head.decode().split(" ", 2)
-                status, body = await self._answer(method, target)
-                said = json.dumps(body).encode()
-                writer.write(f"HTTP/1.1 {status} -\r\ncontent-type: application/json\r\n".encode())
-                writer.write(f"content-length: {len(said)}\r\n\r\n".encode() + said)
-        except asyncio.IncompleteReadError:
-            writer.close()
-
-    async def _answer(self, method: str, target: str) -> tuple[int, object]:
+    async def answer(self, method: str, target: str) -> tuple[int, object]:
         asked = urlsplit(target)
         if method == "POST":
             self.names.add(":".join(parse_qs(asked.query)[part][0] for part in ("repo", "tag")))
@@ -54,7 +41,7 @@ class SlowEngine:
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[SlowEngine]:
     engine = SlowEngine()
-    async with await asyncio.start_unix_server(engine.serve, tmp_path / "engine.sock"):
+    async with engine.serving(tmp_path / "engine.sock"):
         yield engine
 
 

@@ -48,6 +48,8 @@ CALLS_FILE = "calls.json"
 KILL = 137
 KEEPER_S = 20.0
 """How long the keeper of a killed agent may take to remove its containers and images."""
+ASKED_MAX = 20
+ASKED_AGAIN_S = 0.1
 TOLD_BY_ENGINE = {Ability.MEMORY: "MemoryLimit", Ability.PIDS: "PidsLimit", Ability.CPU: "CpuCfsQuota"}
 
 
@@ -159,17 +161,26 @@ class ContainerProcesses(RunProcesses):
     async def __aenter__(self) -> "ContainerProcesses":
         """Start it."""
         try:
-            await self._api.ask("POST", f"{self._path}/start")
-        except EngineFault as fault:
-            self._listening.cancel()
-            raise (CannotStart(str(fault)) if fault.status else fault) from fault
-        self._waiting = asyncio.create_task(self._wait())
-        state = (await self._api.ask("GET", f"{self._path}/json"))["State"]
+            await self._start()
+            state = await self._state()
+        except BaseException:
+            self._let_go()
+            raise
         if state.get("Pid"):
             self._watch(int(state["Pid"]))
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._let_go()
+
+    async def _start(self) -> None:
+        try:
+            await self._api.ask("POST", f"{self._path}/start")
+        except EngineFault as fault:
+            raise (CannotStart(str(fault)) if fault.status else fault) from fault
+        self._waiting = asyncio.create_task(self._wait())
+
+    def _let_go(self) -> None:
         self._listening.cancel()
         if self._waiting is not None:
             self._waiting.cancel()
@@ -214,11 +225,22 @@ class ContainerProcesses(RunProcesses):
             answer = await self._api.ask("POST", f"{self._path}/wait", patient=True)
             self._status = int(answer["StatusCode"])
             if self._status == KILL:  # Docker tells the truth; a "no" from Podman means nothing
-                state = (await self._api.ask("GET", f"{self._path}/json"))["State"]
-                self._ran_out |= bool(state.get("OOMKilled"))
+                self._ran_out |= bool((await self._state()).get("OOMKilled"))
         finally:
             if not self.exited.done():
                 self.exited.set_result(None)
+
+    async def _state(self) -> Any:
+        """What the engine says of the container. Podman fails to tell while a process that has just ended still counts
+        as running, so it is asked again."""
+        for _ in range(ASKED_MAX - 1):
+            try:
+                return (await self._api.ask("GET", f"{self._path}/json"))["State"]
+            except EngineFault as fault:
+                if not fault.status:
+                    raise
+            await asyncio.sleep(ASKED_AGAIN_S)
+        return (await self._api.ask("GET", f"{self._path}/json"))["State"]
 
     def _watch(self, first: int) -> None:
         """Count when the first process ends: the engine removes its group a moment later."""
