@@ -26,7 +26,7 @@ BATCHES = (
     "jobs/lease/assignments",
     "jobs/lease/reserved",
     "jobs/task/place",
-    "jobs/task/waiting",
+    "placement/queue/waiting",
 )
 
 

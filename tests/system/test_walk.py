@@ -22,8 +22,11 @@ ORDER = {"kind": "matmul", "parameters": {"m": 256, "n": 256, "k": 256, "element
 IDLE_S = 2.5
 """In this time every loop of a pool without work has ticked."""
 
-FILES_MAX = 145
-"""More would be a walk that nobody takes. What is counted is told in the failure."""
+FILES_MAX = 160
+"""A job enters about 138. Some runs count a dozen more, of loops that tick just then. What was counted is told."""
+
+TURN_BACKS_MAX = 3
+"""How often the steps of ARCHITECTURE.md may come back to a file that they had left."""
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -107,3 +110,4 @@ def test_the_walk_is_not_longer_than_it_was(walk: Walk) -> None:
     files = {entry.file for entry in walk.job} - {entry.file for entry in walk.idle}
     back = turn_backs([file for file, _ in steps()])
     assert len(files) <= FILES_MAX, f"{len(files)} files and {back} turn-backs: {sorted(files)}"
+    assert back <= TURN_BACKS_MAX, f"the steps turn back {back} times"

@@ -30,6 +30,7 @@ from tidemill.store.jobs.job_views import Job
 from tidemill.store.jobs.jobs import Draft
 from tidemill.store.jobs.tasks import NewLease
 from tidemill.store.ledger import books, ledger
+from tidemill.store.placement import queue
 from tidemill.store.trust import owner_records
 
 IDS = Ids(secrets.randbits)
@@ -87,7 +88,7 @@ class Pool:
 
     async def place(self, limit: int = 100, hourly_uc: int = HOURLY_UC, first_node: int = 0) -> list[NewLease]:
         async with self.database.transaction() as transaction:
-            waiting = await tasks.waiting(transaction, await tasks.front(transaction, limit))
+            waiting = await queue.waiting(transaction, await queue.front(transaction, limit))
         wanted = [
             self.placement(one.rank, one.task_id, number)._replace(terms=PayTerms(hourly_uc, QUOTED_MS))
             for number, one in enumerate(waiting, start=first_node)
@@ -199,7 +200,7 @@ async def test_a_task_whose_node_is_lost_waits_for_another(pool: Pool) -> None:
     [one] = await pool.place()
     await pool.apply([said(one, Happening.NODE_LOST)])
     async with pool.database.transaction() as transaction:
-        [waiting] = await tasks.waiting(transaction, await tasks.front(transaction, 10))
+        [waiting] = await queue.waiting(transaction, await queue.front(transaction, 10))
     assert (waiting.failures, waiting.tries) == (0, 1)
 
 
@@ -250,7 +251,7 @@ async def test_a_task_is_not_placed_on_a_node_that_has_lost_its_link(pool: Pool)
         await connection.execute("UPDATE presence SET process_id = NULL, linked_at = NULL")
     assert await pool.place() == []
     async with pool.database.transaction() as transaction:
-        assert len(await tasks.waiting(transaction, await tasks.front(transaction, 10))) == 1
+        assert len(await queue.waiting(transaction, await queue.front(transaction, 10))) == 1
 
 
 async def test_a_job_is_confirmed_only_with_money(pool: Pool) -> None:

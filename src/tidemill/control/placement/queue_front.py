@@ -14,8 +14,7 @@ from tidemill.core.clock import Instant
 from tidemill.core.placement.plan import QueuedTask, house_after
 from tidemill.core.placement.task_demand import TaskDemand
 from tidemill.store.database import Database
-from tidemill.store.jobs import tasks
-from tidemill.store.placement import sellers
+from tidemill.store.placement import queue, sellers
 from tidemill.store.placement.sellers import Exclusions
 from tidemill.store.query import Connection
 
@@ -51,7 +50,7 @@ class DemandMemory:
         if unknown := asked - self._known.keys():
             if len(self._known) + len(unknown) > NUMBERS_MAX:
                 self._known, unknown = {}, asked
-            self._known |= await tasks.demands(connection, unknown)
+            self._known |= await queue.demands(connection, unknown)
         return self._known
 
 
@@ -72,7 +71,7 @@ class QueueFront:
     async def look(self, now: Instant) -> None:
         """Read which tasks wait now."""
         async with self._database.transaction() as transaction:
-            keys = await tasks.front(transaction, FRONT_MAX)
+            keys = await queue.front(transaction, FRONT_MAX)
             known = self._tasks
             new = [key for key in keys if key not in known or known[key].queued_task.tries]
             new_tasks = await self._read_new(transaction, new, now) if new else {}
@@ -94,7 +93,7 @@ class QueueFront:
         left_bytes = BODIES_MAX_BYTES - sum(len(task.queued_task.body) for task in self._tasks.values())
         pages = iter(keys)
         while left_bytes > 0 and (page := list(islice(pages, AT_ONCE))):
-            waiting = await tasks.waiting(transaction, page)
+            waiting = await queue.waiting(transaction, page)
             demands = await self._demands.find(transaction, {task.demand_id for task in waiting})
             again = [task.task_id for task in waiting if task.tries]
             tried = await sellers.exclusions_of(transaction, again, now) if again else {}

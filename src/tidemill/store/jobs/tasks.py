@@ -1,20 +1,17 @@
-"""Tasks in the database: made with their job, waiting in the queue, placed on nodes.
+"""Tasks in the database: made with their job, and placed on nodes.
 
 A task that has not ended is in the queue or has a lease, never both. Whoever deletes its row from the queue places it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.plans.job_changes import NewTask
-from tidemill.core.placement.plan import QueuedTask
-from tidemill.core.placement.task_demand import TaskDemand, read_demand, stored_form
+from tidemill.core.placement.task_demand import stored_form
 from tidemill.core.settlement.pay import PayTerms
 from tidemill.store.query import Connection, Query
-
-_KEY_BYTES = 20
 
 
 class NewLease(NamedTuple):
@@ -30,21 +27,13 @@ class NewLease(NamedTuple):
     deadline_at: Instant
 
 
-class _StoredDemand(NamedTuple):
-    id: UUID
-    body: Mapping[str, Any]
-
-
 class _PlacedAttempt(NamedTuple):
     attempt_id: UUID
     number: int
 
 
-_FRONT = Query("jobs/task/front", bytes)
 _MAKE = Query("jobs/task/make")
 _KEEP_DEMANDS = Query("jobs/demand/keep")
-_FIND_DEMANDS = Query("jobs/demand/find", _StoredDemand)
-_WAITING = Query("jobs/task/waiting", QueuedTask, by_key=True)
 _PLACE = Query("jobs/task/place", _PlacedAttempt, by_key=True)
 
 
@@ -66,27 +55,6 @@ async def make(
         expected=[task.expected for task in tasks],
         costs_max_uc=[task.cost_max_uc for task in tasks],
     )
-
-
-async def front(connection: Connection, limit: int) -> list[bytes]:
-    """The keys of tasks that wait for a node, the most urgent first."""
-    packed = await _FRONT.only(connection, limit=limit)
-    return [packed[at : at + _KEY_BYTES] for at in range(0, len(packed), _KEY_BYTES)]
-
-
-async def waiting(transaction: Connection, keys: Sequence[bytes]) -> list[QueuedTask]:
-    """The tasks of these keys that still wait, in no order."""
-    return await _WAITING.rows(
-        transaction,
-        ranks=[int.from_bytes(key[:2], "big") for key in keys],
-        task_ids=[UUID(bytes=key[4:]) for key in keys],
-    )
-
-
-async def demands(connection: Connection, demand_ids: Iterable[UUID]) -> Mapping[UUID, TaskDemand | None]:
-    """What tasks demand, by id; None if this version cannot read it."""
-    stored = await _FIND_DEMANDS.rows(connection, ids=sorted(demand_ids))
-    return {demand.id: read_demand(demand.id, demand.body) for demand in stored}
 
 
 async def place(transaction: Connection, leases: Sequence[NewLease], now: Instant) -> Mapping[UUID, int]:
