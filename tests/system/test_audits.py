@@ -1,17 +1,17 @@
 """A node that lies, beside the pool's own, both real agents: it is not paid, and the customer gets what is right."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from uuid import UUID
 
 import pytest
 
 from tests.control.jobs.test_jobs import Customer, Shop, uc
+from tests.worlds.agents.cheating_agent import cheating_machines_in
+from tests.worlds.agents.cheats import WrongResult
 from tests.worlds.places import reachable_directory
-from tests.worlds.pools.agents import LIGHT, Machine, join_token, machines_in, until_linked
+from tests.worlds.pools.agents import LIGHT, house_token, join_token, until_linked
 from tests.worlds.pools.people import MANY, People, people_of
-from tests.worlds.pools.pool import Running, pool_in, until
+from tests.worlds.pools.pool import pool_in, until
 from tidemill.core.accounts.roles import Role
 from tidemill.core.jobs.result_archives import read_archive
 
@@ -22,32 +22,6 @@ SCRIPT = {
         "seconds": 5,
     },
 }
-LIE = """
-from tidemill.agent.work import sealed_results
-truth = sealed_results._content
-sealed_results._content = lambda *of: (chunk.replace(b"right", b"wrong") for chunk in truth(*of))
-"""
-"""An agent that has this changes every result before it hashes, signs and sends it."""
-
-
-@contextmanager
-def liar_in(home: Path) -> Iterator[Machine]:
-    place = home / "lie"
-    place.mkdir()
-    (place / "sitecustomize.py").write_text(LIE)
-    place.chmod(0o755)
-    with machines_in(home / "liar", 1, inside=("/usr/bin/env", f"PYTHONPATH={place}")) as [machine]:
-        machine.home.parent.mkdir()
-        yield machine
-
-
-def house_token(running: Running, people: People) -> str:
-    operator = people.session(people.person(Role.OPERATOR, second_factor=True))
-    wanted = {"name": "the house", "house": True}
-    made = running.post("/api/v1/nodes/join-tokens", headers=operator.bearer, json=wanted)
-    assert made.status_code == 201, made.text
-    token: str = made.json()["token"]
-    return token
 
 
 def nodes(customer: Customer) -> int:
@@ -61,8 +35,9 @@ def test_a_node_that_alters_results_is_not_paid_and_the_customer_gets_the_right_
     with reachable_directory() as home, pool_in(home, **MANY, **LIGHT) as pool:
         running = pool.up()
         running.set_up()
-        with people_of(running) as people, liar_in(home) as liar, machines_in(home, 1) as [house]:
+        with people_of(running) as people, cheating_machines_in(home, "liar", "house") as [liar, house]:
             ann = Shop(running, people).customer(10)
+            liar.cheat(WrongResult())
             liar.join(running.url, join_token(running, people, people.person(Role.PROVIDER)))
             liar.start()
             until_linked(liar)

@@ -26,6 +26,7 @@ _CONTEXT.set_forkserver_preload(
     [
         "tests.worlds.forks",
         "tests.worlds.agents.busy_agent",
+        "tests.worlds.agents.cheating_agent",
         "tests.worlds.agents.spool_writer",
         "tidemill.agent.doctor",
         "tidemill.agent.startup",

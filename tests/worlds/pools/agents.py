@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.worlds.forks import Waited, begun, ended
 from tests.worlds.pools.people import People, Person
 from tests.worlds.pools.pool import READY_S, TIDEMILL, Running, until
 from tidemill.agent.home.status_file import read_status
 from tidemill.agent.link.line_speed import LineSpeed, write_speed
+from tidemill.core.accounts.roles import Role
 from tidemill.host.clocks import wall
 
 LIGHT: Mapping[str, str] = {"TIDEMILL_CHALLENGE_CPU_MEMORY_MIB": "1MiB", "TIDEMILL_CHALLENGE_SPEED_S": "10ms"}
@@ -32,11 +33,11 @@ class Machine:
 
     def run(self, *arguments: str, stdin: str = "", within_s: float = 60) -> "subprocess.CompletedProcess[str]":
         if not self.inside:
-            return ended("agent", *arguments, stdin=stdin, environment=self._environment(), within_s=within_s)
+            return ended("agent", *arguments, stdin=stdin, environment=self.environment(), within_s=within_s)
         return subprocess.run(
             [*self.inside, TIDEMILL, "agent", *arguments],
             input=stdin,
-            env=self._environment(),
+            env=self.environment(),
             capture_output=True,
             text=True,
             timeout=within_s,
@@ -51,12 +52,14 @@ class Machine:
         """Run it. Its line counts as measured, which would keep every machine of a test busy at the same time."""
         write_speed(self.home / "speed.json", LineSpeed(10**9, 10**9, 1, wall()))
         with (self.home.parent / f"said-{self.home.name}.txt").open("a") as said:
-            if not self.inside:
-                self.process = begun("agent", "run", environment=self._environment(), said=said.fileno())
-                return
-            self.process = subprocess.Popen(
-                [*self.inside, TIDEMILL, "agent", "run"], env=self._environment(), stdout=said, stderr=said, text=True
-            )
+            self.process = self.begin(said.fileno())
+
+    def begin(self, said: int) -> "subprocess.Popen[str] | Waited":
+        """The agent's process, which says everything in one file."""
+        if not self.inside:
+            return begun("agent", "run", environment=self.environment(), said=said)
+        command = [*self.inside, TIDEMILL, "agent", "run"]
+        return subprocess.Popen(command, env=self.environment(), stdout=said, stderr=said, text=True)
 
     def said(self) -> str:
         return (self.home.parent / f"said-{self.home.name}.txt").read_text()
@@ -95,19 +98,27 @@ class Machine:
         found = read_status(self.home / "status.json", wall())
         return found.fields["link"][name] if found else None
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMILL_")}
         return {**kept, "TIDEMILL_AGENT_HOME": str(self.home), **self.settings}
+
+
+AnyMachine = TypeVar("AnyMachine", bound=Machine)
 
 
 @contextmanager
 def machines_in(place: Path, count: int, inside: tuple[str, ...] = (), **settings: str) -> Iterator[list[Machine]]:
     """Machines whose agents are all gone at the end, whatever the test did."""
-    found = [Machine(place / f"agent-{number}", settings, inside) for number in range(count)]
-    try:
+    with ended_at_last([Machine(place / f"agent-{number}", settings, inside) for number in range(count)]) as found:
         yield found
+
+
+@contextmanager
+def ended_at_last(machines: list[AnyMachine]) -> Iterator[list[AnyMachine]]:
+    try:
+        yield machines
     finally:
-        for machine in found:
+        for machine in machines:
             if machine.process and machine.process.poll() is None:
                 machine.process.kill()
                 machine.process.wait()
@@ -117,6 +128,16 @@ def join_token(running: Running, people: People, owner: Person, uses: int = 1) -
     made = running.post(
         "/api/v1/nodes/join-tokens", headers=people.session(owner).bearer, json={"name": "machines", "uses": uses}
     )
+    assert made.status_code == 201, made.text
+    token: str = made.json()["token"]
+    return token
+
+
+def house_token(running: Running, people: People) -> str:
+    """What lets a machine of the pool's own in."""
+    operator = people.session(people.person(Role.OPERATOR, second_factor=True))
+    wanted = {"name": "the house", "house": True}
+    made = running.post("/api/v1/nodes/join-tokens", headers=operator.bearer, json=wanted)
     assert made.status_code == 201, made.text
     token: str = made.json()["token"]
     return token
