@@ -4,7 +4,7 @@ from tests.store.jobs.test_work_plans import IDS, Pool
 from tidemill.core.jobs.attempt_reports import AttemptLease, OutputReport
 from tidemill.store.database import Database
 from tidemill.store.jobs import deliveries
-from tidemill.store.jobs.deliveries import HeardAttempt
+from tidemill.store.jobs.deliveries import HeardAttempt, PrintedOutput
 
 BYTES_MAX = 256 * 1024
 
@@ -18,12 +18,15 @@ async def test_a_node_that_tells_the_same_lines_again_and_again_fills_no_disk(da
         report = OutputReport(AttemptLease(flooding.attempt_id, 1), 0, lines)
         for _ in range(40):
             async with database.transaction() as transaction:
-                sent = [(flooding.node_id, report)] * 40
+                sent = [PrintedOutput(flooding.node_id, report, pool.now)] * 40
                 await deliveries.keep_output(transaction, sent, BYTES_MAX, IDS, pool.now)
     said = OutputReport(AttemptLease(quiet.attempt_id, 1), 0, ("done",))
     foreign = OutputReport(AttemptLease(quiet.attempt_id, 1), 0, ("not mine",))
     async with database.transaction() as transaction:
-        printed = [(quiet.node_id, said), (flooding.node_id, foreign)]
+        printed = [
+            PrintedOutput(quiet.node_id, said, pool.now),
+            PrintedOutput(flooding.node_id, foreign, pool.now),
+        ]
         await deliveries.keep_output(transaction, printed, BYTES_MAX, IDS, pool.now)
     async with database.connection() as connection:
         kept = "SELECT sum(octet_length(text) + 200) FROM attempt_log WHERE attempt_id = $1"
@@ -36,7 +39,7 @@ async def test_the_pool_notes_when_it_last_heard_of_an_attempt_from_its_own_node
     pool = await Pool.make(database)
     await pool.job(2)
     first, second = await pool.place()
-    heard = [HeardAttempt(one.attempt_id, first.node_id, 1, pool.now) for one in (first, second)]
+    heard = [HeardAttempt(one.attempt_id, first.node_id, 1, pool.now, pool.now) for one in (first, second)]
     async with database.transaction() as transaction:
         await deliveries.hear(transaction, heard)
     async with database.connection() as connection:

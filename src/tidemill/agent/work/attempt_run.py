@@ -98,6 +98,7 @@ class AttemptRun:
 
     async def _run_program(self, specification: RunSpecification) -> Receipt:
         self._in_hand.stage = Stage.RUNNING
+        await self._progress.tell()  # who calls it off pays from when the pool knows that it runs
         started_at, begun = wall(), steady()
         ran = await self._feasible.sandbox.run(specification, RunListener(heard=self._hear, collected=self._collect))
         took_us = steady() - begun

@@ -29,7 +29,7 @@ from tidemill.core.jobs.sandboxes import MIB
 from tidemill.core.notices.mail.letters import one_line
 from tidemill.store.events import events
 from tidemill.store.jobs import deliveries, work_plans
-from tidemill.store.jobs.deliveries import HeardAttempt, Signer
+from tidemill.store.jobs.deliveries import HeardAttempt, PrintedOutput, Signer
 from tidemill.store.nodes.node_reports import ReceivedReports, ReportBatch
 from tidemill.store.query import Connection
 
@@ -60,8 +60,8 @@ class AttemptReportIntake:
         self._output_max_bytes = parts.settings.jobs.output_max_mib * MIB
         self._signers: dict[UUID, Signer] = {}
         self._begun: dict[UUID, dict[AttemptLease, tuple[Instant, tuple[Happening, ...]]]] = {}
-        self._heard: dict[UUID, dict[AttemptLease, Instant]] = {}
-        """When nodes last told of the progress of attempts, until it is written."""
+        self._heard: dict[UUID, dict[AttemptLease, tuple[Instant, Instant]]] = {}
+        """When nodes first and last told that attempts go on, until it is written."""
 
     async def read(self, reported: Sequence[ReportBatch]) -> OpenedBatches:
         """Check the signatures of receipts. Done before the transaction, so that nobody waits for it."""
@@ -99,12 +99,12 @@ class AttemptReportIntake:
                         happenings.append(
                             AttemptHappening(of.attempt_id, of.lease, received.link.node_id, (Happening.DECLINED,), why)
                         )
-                    case OutputReport():
-                        printed.append((received.link.node_id, work))
+                    case OutputReport(of):
+                        begun_at = self._hear(received.link.node_id, of, now)
+                        printed.append(PrintedOutput(received.link.node_id, work, begun_at))
                     case AcceptReport(of):
                         self._note(received.link.node_id, of, (Happening.ACCEPTED,), now)
                     case ProgressReport(of):
-                        self._note(received.link.node_id, of, (Happening.STARTED,), now)
                         self._hear(received.link.node_id, of, now)
         await deliveries.keep_output(transaction, printed, self._output_max_bytes, self._parts.ids, now)
         if refused:
@@ -140,12 +140,12 @@ class AttemptReportIntake:
         return len(last_by_attempt)
 
     async def _write_heard(self) -> None:
-        """Write when attempts were last heard of, after it was written that they have begun."""
+        """Write when attempts were first and last heard of."""
         told, self._heard = self._heard, {}
         heard = [
-            HeardAttempt(of.attempt_id, node_id, of.lease, at)
-            for node_id, ats in told.items()
-            for of, at in ats.items()
+            HeardAttempt(of.attempt_id, node_id, of.lease, *instants)
+            for node_id, heard_of in told.items()
+            for of, instants in heard_of.items()
         ]
         if heard:
             async with self._parts.loop_database.transaction() as transaction:
@@ -163,10 +163,14 @@ class AttemptReportIntake:
             self._signers.update(signers)
         return signers
 
-    def _hear(self, node_id: UUID, of: AttemptLease, now: Instant) -> None:
+    def _hear(self, node_id: UUID, of: AttemptLease, now: Instant) -> Instant:
+        """Note that an attempt goes on, and return since when it is known to."""
+        self._note(node_id, of, (Happening.STARTED,), now)
         heard = self._heard.setdefault(node_id, {})
+        first_at, _ = heard.get(of, (now, now))
         if len(heard) < BEGUN_MAX or of in heard:
-            heard[of] = now
+            heard[of] = (first_at, now)
+        return first_at
 
     def _note(self, node_id: UUID, of: AttemptLease, happened: tuple[Happening, ...], now: Instant) -> None:
         begun = self._begun.setdefault(node_id, {})
@@ -182,7 +186,9 @@ class AttemptReportIntake:
     def _forget_delivered(self, delivered: Iterable[SignedReceipts]) -> None:
         for batch in delivered:
             for receipt in batch.receipts:
-                self._forget_begun(batch.node_id, AttemptLease(receipt.attempt_id, receipt.lease))
+                of = AttemptLease(receipt.attempt_id, receipt.lease)
+                self._forget_begun(batch.node_id, of)
+                self._heard.get(batch.node_id, {}).pop(of, None)
 
     def _forget_begun(self, node_id: UUID, of: AttemptLease) -> tuple[Happening, ...]:
         """Forget what an attempt began with, and return it."""

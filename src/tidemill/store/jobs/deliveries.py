@@ -43,12 +43,21 @@ class Signer(NamedTuple):
 
 
 class HeardAttempt(NamedTuple):
-    """An attempt of which its node told some progress, under which lease, and when."""
+    """An attempt of which its node told some progress, under which lease, and when: first, and at last."""
 
     attempt_id: UUID
     node_id: UUID
     lease: int
-    at: Instant
+    first_at: Instant
+    last_at: Instant
+
+
+class PrintedOutput(NamedTuple):
+    """What a node tells that its attempt prints, and since when the pool knows that the attempt runs."""
+
+    node_id: UUID
+    report: OutputReport
+    begun_at: Instant
 
 
 class _WaitingTask(NamedTuple):
@@ -90,22 +99,21 @@ async def apply(
 
 
 async def keep_output(
-    transaction: Connection, printed: Sequence[tuple[UUID, OutputReport]], bytes_max: int, ids: Ids, now: Instant
+    transaction: Connection, printed: Sequence[PrintedOutput], bytes_max: int, ids: Ids, now: Instant
 ) -> None:
     """Store what nodes report that their attempts print, at most so many bytes of each."""
     pieces = [
-        (node_id, report.of, text)
-        for node_id, report in printed
-        if report.first < LINES_MAX and (text := _text(report.lines))
+        (output, text) for output in printed if output.report.first < LINES_MAX and (text := _text(output.report.lines))
     ]
     if pieces:
         await _PRINT.run(
             transaction,
             ids=[ids.new(now) for _ in pieces],
-            attempt_ids=[of.attempt_id for _, of, _ in pieces],
-            node_ids=[node_id for node_id, _, _ in pieces],
-            leases=[of.lease for _, of, _ in pieces],
-            texts=[text for _, _, text in pieces],
+            attempt_ids=[output.report.of.attempt_id for output, _ in pieces],
+            node_ids=[output.node_id for output, _ in pieces],
+            leases=[output.report.of.lease for output, _ in pieces],
+            texts=[text for _, text in pieces],
+            begun_ats=[output.begun_at for output, _ in pieces],
             row_bytes=ROW_BYTES,
             bytes_max=bytes_max,
             now=now,
@@ -113,13 +121,14 @@ async def keep_output(
 
 
 async def hear(transaction: Connection, heard: Sequence[HeardAttempt]) -> None:
-    """Note when the pool last heard of attempts."""
+    """Note when the pool first and last heard of attempts."""
     await _HEAR.run(
         transaction,
         attempt_ids=[attempt.attempt_id for attempt in heard],
         node_ids=[attempt.node_id for attempt in heard],
         leases=[attempt.lease for attempt in heard],
-        ats=[attempt.at for attempt in heard],
+        first_ats=[attempt.first_at for attempt in heard],
+        last_ats=[attempt.last_at for attempt in heard],
     )
 
 

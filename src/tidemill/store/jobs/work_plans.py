@@ -67,7 +67,7 @@ async def apply(
 async def write(transaction: Connection, plan: WorkPlan, terms: WorkTerms, ids: Ids, now: Instant) -> JobsPlan:
     """Write a plan, and what follows from it for jobs. Returns the latter."""
     await _requeue(transaction, plan.waiting, now)
-    await _change(transaction, plan.changes, now)
+    await _change(transaction, plan.changes)
     await _end_leases(transaction, plan.ends, now)
     await _pay_late(transaction, plan.late_pays)
     await _resume(transaction, plan.resumed, now)
@@ -100,12 +100,10 @@ async def _requeue(transaction: Connection, waiting: Sequence[WaitingAgain], now
         )
 
 
-async def _change(transaction: Connection, changes: Sequence[LeaseChange], now: Instant) -> None:
+async def _change(transaction: Connection, changes: Sequence[LeaseChange]) -> None:
     if changes:
         attempt_ids, states, batch_ids, places = _columns(changes)
-        await _CHANGE.run(
-            transaction, attempt_ids=attempt_ids, states=states, batch_ids=batch_ids, places=places, now=now
-        )
+        await _CHANGE.run(transaction, attempt_ids=attempt_ids, states=states, batch_ids=batch_ids, places=places)
 
 
 async def _end_leases(transaction: Connection, ends: Sequence[AttemptEnd], now: Instant) -> None:

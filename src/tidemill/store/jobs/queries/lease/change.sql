@@ -4,9 +4,8 @@ WITH given AS MATERIALIZED (
            :places::text::smallint[] AS places
 )
 UPDATE lease AS l
-SET (state, batch_id, place, begun_at) = (
-    SELECT g.states[n.at], g.batch_ids[n.at], g.places[n.at],
-           CASE WHEN g.states[n.at] = 'running' THEN coalesce(l.begun_at, :now) ELSE l.begun_at END
+SET (state, batch_id, place) = (
+    SELECT g.states[n.at], g.batch_ids[n.at], g.places[n.at]
     FROM given AS g CROSS JOIN LATERAL array_position(g.attempt_ids, l.attempt_id) AS n (at)
 )
 WHERE l.attempt_id = ANY (:attempt_ids::text::uuid[])
