@@ -97,12 +97,13 @@ class RotatedEmbeddings(Cheat):
 
 @dataclass(frozen=True)
 class SlowChallenge(Cheat):
-    """It sleeps in the challenge, so that it is taken for a slow machine."""
+    """It sleeps before it commits itself in the challenge, so that it is taken for a slow machine."""
 
     seconds: float
 
     def delay_s(self, report: Report) -> float:
-        return self.seconds if isinstance(report, Facts) and report.kind == CHALLENGE else 0.0
+        is_timed = isinstance(report, Facts) and report.kind == CHALLENGE and b'"commitment"' in report.body
+        return self.seconds if is_timed else 0.0
 
 
 @dataclass(frozen=True)

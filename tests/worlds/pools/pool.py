@@ -67,6 +67,9 @@ class Running:
     def post(self, path: str, **options: Any) -> httpx2.Response:
         return httpx2.post(self.url + path, verify=self.verify, timeout=30, **options)
 
+    def put(self, path: str, **options: Any) -> httpx2.Response:
+        return httpx2.put(self.url + path, verify=self.verify, timeout=30, **options)
+
     def delete(self, path: str, **options: Any) -> httpx2.Response:
         return httpx2.delete(self.url + path, verify=self.verify, timeout=30, **options)
 
