@@ -218,6 +218,23 @@ def test_h1_who_reads_the_result_in_the_log_and_cancels_pays_for_the_time(scene:
     )
 
 
+@pytest.mark.parametrize("is_right", [True, False], ids=["right", "wrong"])
+def test_h1_who_expects_something_wrong_pays_and_reads_no_log(scene: Scene, is_right: bool) -> None:
+    ann = scene.open(scene.first, scene.house)
+    before_uc, before = ann.available_uc, scene.record(scene.first)
+    program = f"import time\nprint('the answer is 42', flush=True)\ntime.sleep(0.3)\n{PROGRAM}"
+    expected = hashlib.sha256(ANSWER if is_right else b"").hexdigest()
+    job_id = begun(ann, script(program), expected=[expected])
+    until(lambda: "the answer is 42" in printed(scene, job_id), "it has printed")
+    shown = ann.get(f"/{job_id}/logs").json()["items"]
+    assert not shown or ann.get(f"/{job_id}").json()["ended_at"]
+    ended = ann.over(job_id)
+    texts = [piece["text"] for piece in ann.get(f"/{job_id}/logs").json()["items"]]
+    assert (ended["state"], texts) == (("completed", ["the answer is 42"]) if is_right else ("failed", []))
+    assert spent_uc(ann, before_uc, ended) > 0
+    assert scene.record(scene.first) == before._replace(verified=before.verified + is_right), "nobody is blamed"
+
+
 def test_h1_whose_own_program_exits_with_3_pays_for_the_time(scene: Scene) -> None:
     ann = scene.open(scene.first, scene.house)
     before_uc, before = ann.available_uc, scene.record(scene.first)
