@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.worlds.sandboxes.sandbox_cell import Cell
-from tidemill.agent.sandboxes.bubblewrap.seccomp import CHECKED, PROCESSORS, REFUSED, call_filter
+from tidemill.agent.sandboxes.bubblewrap.seccomp import CHECKED, PROCESSORS, REFUSED, call_filter, call_profile
 
 needs_all = pytest.mark.needs("bubblewrap", "python3")
 COLUMN = PROCESSORS[platform.machine()].column
@@ -92,6 +92,13 @@ async def test_the_sandboxs_own_first_process_cannot_be_reached(cell: Cell) -> N
 
 def test_an_unknown_processor_has_no_filter() -> None:
     assert call_filter("riscv64") is None
+
+
+def test_only_containers_with_several_gpus_may_reserve_space() -> None:
+    """NCCL takes shared memory with fallocate, and has no other way."""
+    usual, of_many_gpus = (str(call_profile("x86_64", may_reserve)) for may_reserve in (False, True))
+    assert "fallocate" in usual
+    assert "fallocate" not in of_many_gpus
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ A try that gets through says ESCAPED. Each is bounded, in case a limit is not th
 """
 
 import asyncio
+import errno
 import os
 import socket
 import zipfile
@@ -18,7 +19,7 @@ import pytest_asyncio
 from tests.worlds.places import reachable_directory
 from tests.worlds.sandboxes.podman import podman_service
 from tests.worlds.sandboxes.sandbox_cell import PYTHON, Cell, containers, opened_cell, opened_engine_cell, shown
-from tidemill.agent.sandboxes.bubblewrap.seccomp import CHECKED, PROCESSORS, REFUSED, this_machine
+from tidemill.agent.sandboxes.bubblewrap.seccomp import CHECKED, PROCESSORS, REFUSED, RESERVING, this_machine
 from tidemill.agent.sandboxes.outputs import open_output, regular_files
 from tidemill.core.jobs.sandboxes import MIB, Ability, RunEnding
 
@@ -134,6 +135,26 @@ async def test_it_makes_none_of_the_calls_that_lead_out(jail: Jail) -> None:
     assert {line.split()[1] for line in ran.out.splitlines()} <= {"EPERM", "ENOSYS", "EAFNOSUPPORT"}
 
 
+async def test_it_takes_no_space_without_writing(jail: Jail) -> None:
+    """Also by the older ways, whose upper half the kernel ignores. What libraries do instead still works."""
+    ran = await jail.cell.python(
+        "file = os.open('x', os.O_CREAT | os.O_RDWR)\n"
+        f"attempt('fallocate', lambda: call({NUMBERS['fallocate']}, file, 0, 0, 2**20))\n"
+        "place = ctypes.create_string_buffer(64)\n"
+        f"for code in {RESERVING}:\n"
+        "    for upper in (0, 1 << 32):\n"
+        f"        attempt(code, lambda: call({NUMBERS['ioctl']}, file, code | upper, ctypes.addressof(place)))\n"
+        "print(os.fstat(file).st_blocks)\n"
+        "os.posix_fallocate(file, 0, 2**20)\n"
+        "print(os.fstat(file).st_size, os.fstat(file).st_blocks * 512 >= 2**20)\n"
+    )
+    assert ran.outcome.succeeded, ran.errors
+    *tries, before, after = ran.out.splitlines()
+    assert {line.split()[1] for line in tries} == {errno.errorcode[errno.EOPNOTSUPP]}
+    assert len(tries) == 1 + 2 * len(RESERVING)
+    assert (before, after) == ("0", f"{MIB} True")
+
+
 async def test_it_reaches_no_network(jail: Jail) -> None:
     listening = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
@@ -191,6 +212,11 @@ TAKES = {
     "disk by deleted files": (
         "import time\nkept = []\nfor n in range(5):\n"
         "    kept.append(open('x', 'wb', 0)); kept[-1].write(b'x' * 2**20 * 7)\n    os.unlink('x')\ntime.sleep(20)",
+        RunEnding.DISK,
+    ),
+    "disk by reserving": (
+        "import time\nfor n in range(5): os.posix_fallocate(os.open(str(n), os.O_CREAT | os.O_RDWR), 0, 2**20 * 7)\n"
+        "time.sleep(20)",
         RunEnding.DISK,
     ),
     "entries": ("for n in range(5000): os.mknod(str(n))", RunEnding.DISK),

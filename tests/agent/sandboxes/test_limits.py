@@ -1,8 +1,13 @@
 """A hostile task takes all that it can get. Every try is bounded, in case a limit is not there."""
 
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
-from tests.worlds.sandboxes.sandbox_cell import Cell
+from tests.worlds.sandboxes.sandbox_cell import PYTHON, Cell, opened_cell
 from tidemill.core.jobs.sandboxes import MIB, Ability, RunEnding
 
 pytestmark = pytest.mark.needs("bubblewrap", "python3")
@@ -101,17 +106,50 @@ async def test_no_limit_can_be_raised(cell: Cell) -> None:
     assert ran.out.count("refused") == 7, ran.errors
 
 
-@pytest.mark.parametrize("way", ["files", "deleted", "quick"])
+@pytest.mark.parametrize("way", ["files", "deleted", "mapped", "quick"])
 async def test_a_full_disk_ends_the_run(cell: Cell, way: str) -> None:
     program = {
         "files": "for n in range(5): open(str(n), 'wb').write(b'x' * 2**20 * 7)\ntime.sleep(20)",
         "deleted": "kept = []\nfor n in range(5):\n"
         "    kept.append(open('x', 'wb', 0)); kept[-1].write(b'x' * 2**20 * 7)\n"
         "    os.unlink('x')\ntime.sleep(20)",
+        "mapped": "libc.mmap.restype = ctypes.c_void_p\nfor n in range(5):\n"
+        "    file = os.open('x', os.O_CREAT | os.O_RDWR); os.write(file, b'x' * 2**20 * 7)\n"
+        "    libc.mmap(None, ctypes.c_size_t(2**20 * 7), 3, 1, file, ctypes.c_long(0))\n"
+        "    os.close(file); os.unlink('x')\ntime.sleep(20)",
         "quick": "for n in range(5): open(str(n), 'wb').write(b'x' * 2**20 * 7)",
     }[way]
     ran = await cell.python("import time\n" + program, memory_bytes=256 * MIB)
     assert ran.outcome.ending is RunEnding.DISK, ran.errors
+
+
+@pytest.fixture
+def on_disk() -> Iterator[Path]:
+    """A directory on a disk: in memory, what a file takes would count as the run's memory."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="tm-") as name:
+        Path(name).chmod(0o711)
+        yield Path(name)
+
+
+async def test_space_that_is_taken_without_writing_does_not_outrun_the_watch(on_disk: Path) -> None:
+    """By the hostile review: 40 times 300 MiB within a limit of 384 MiB took 12 GiB before the kill."""
+    program = (
+        "import os\n"
+        "for n in range(40): os.posix_fallocate(os.open(str(n), os.O_CREAT | os.O_RDWR), 0, 300 * 2**20)\n"
+        "print('ESCAPED')"
+    )
+    limit = 384 * MIB
+    taken: list[int] = []
+
+    async def collected(work: Path) -> None:
+        taken.append(sum(entry.stat().st_blocks * 512 for entry in os.scandir(work)))
+
+    async with opened_cell(on_disk) as cell:
+        order = cell.order(PYTHON, "-c", program, disk_bytes=limit, file_bytes=limit, memory_bytes=512 * MIB)
+        ran = await cell.run(order, collected=collected)
+    assert ran.outcome.ending is RunEnding.DISK, ran.errors
+    assert "ESCAPED" not in ran.out
+    assert taken[0] < 4 * limit
 
 
 @pytest.mark.parametrize("way", ["many", "deep"])

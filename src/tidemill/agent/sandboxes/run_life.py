@@ -10,13 +10,12 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import Any, Protocol
 
-from tidemill.agent.sandboxes.disk import surely_little_disk, too_much_disk
+from tidemill.agent.sandboxes import disk
 from tidemill.agent.sandboxes.gpu_memory import GpuMemory
 from tidemill.agent.sandboxes.interface import OutputStream, RunListener
 from tidemill.core.jobs.sandboxes import RunEnding, RunOutcome, RunSpecification
 
 GRACE_S = 2.0
-WATCH_S = 0.2
 POLITE = (RunEnding.DEADLINE, RunEnding.CANCELLED)
 
 
@@ -83,19 +82,25 @@ class RunLife:
         return RunEnding.DONE if exited.done() else RunEnding.DEADLINE
 
     async def _watch(self, work: Path, running: RunProcesses) -> None:
+        """Glance at the disk often, and look at everything when it is time."""
+        loop = asyncio.get_running_loop()
+        look, looked_at_s = disk.before_start(work, self.specification.limits), loop.time()
         while True:
-            await asyncio.sleep(WATCH_S)
-            if ending := await asyncio.to_thread(self._too_much, work, running):
-                self.stop(ending)
+            await asyncio.sleep(disk.GLANCE_S)
+            if look.is_outdated(disk.free_bytes(work), loop.time() - looked_at_s):
+                look, ending = await asyncio.to_thread(self._look, work, running)
+                looked_at_s = loop.time()
+                if ending is not None:
+                    self.stop(ending)
 
-    def _too_much(self, work: Path, running: RunProcesses) -> RunEnding | None:
-        limits, pids = self.specification.limits, running.processes()
+    def _look(self, work: Path, running: RunProcesses) -> tuple[disk.DiskLook, RunEnding | None]:
+        limits, pids, watched = self.specification.limits, running.processes(), self._gpu_memory
+        look = disk.look_at_disk(work, pids, limits)
         if running.ran_out_of_memory():
-            return RunEnding.MEMORY
-        watched = self._gpu_memory
+            return look, RunEnding.MEMORY
         if limits.gpu_memory_bytes is not None and watched and watched.used_bytes(pids) > limits.gpu_memory_bytes:
-            return RunEnding.GPU_MEMORY
-        return RunEnding.DISK if too_much_disk(work, pids, limits) else None
+            return look, RunEnding.GPU_MEMORY
+        return look, RunEnding.DISK if look.is_too_much else None
 
     async def _second_look(self, ending: RunEnding, work: Path, running: RunProcesses) -> RunEnding:
         """Check again: a program that ended by itself may have been quicker than the watch."""
@@ -105,8 +110,8 @@ class RunLife:
             return self._stopped.result()
         if running.ran_out_of_memory():
             return RunEnding.MEMORY
-        if surely_little_disk(
-            work, self.specification.limits
-        ):  # most runs leave little, which is quicker to see than a thread is to start
+        limits = self.specification.limits
+        if disk.surely_little_disk(work, limits):  # so do most runs, and this is quicker than a thread is to start
             return ending
-        return RunEnding.DISK if await asyncio.to_thread(too_much_disk, work, [], self.specification.limits) else ending
+        look = await asyncio.to_thread(disk.look_at_disk, work, [], limits)
+        return RunEnding.DISK if look.is_too_much else ending

@@ -2,7 +2,8 @@
 
 It refuses calls that change the machine, look into other processes, make namespaces or have little use beside attacks.
 It answers calls that are newer than the table as an older kernel would. Calls by another processor's numbers (32-bit,
-x32) end the process.
+x32) end the process. Calls that take disk space without writing to it are answered as by a filesystem that cannot do
+that: libraries then write, and a writer is slow enough to be watched.
 """
 
 import errno
@@ -85,8 +86,10 @@ CHECKED: Mapping[str, tuple[int, int]] = {
     "socket": (41, 198),
     "personality": (135, 92),
     "ioctl": (16, 29),
+    "fallocate": (285, 47),
 }
-"""Calls judged by their arguments. Those of clone3 are in memory, out of sight: refused, so libraries use clone."""
+"""Calls judged by their arguments. Those of clone3 are in memory, out of sight: refused, so libraries use clone.
+Those of fallocate do not tell a file on disk from one in memory."""
 
 NEWEST_CALL = 451
 NAMESPACES = 0x7E020080
@@ -95,6 +98,8 @@ FAMILIES = (1, 2, 10, 16)
 """Sockets: unix, IPv4, IPv6 and netlink. Others, such as those to a hypervisor, know no network namespace."""
 TERMINAL_INPUT = (0x5412, 0x541C)
 """Typing into a terminal as if its user did."""
+RESERVING = (0x40305828, 0x4030582A, 0x40305839, 0x4030580A, 0x40305824, 0x401C5820)
+"""Older ways to fallocate on any filesystem, two more of XFS, and what sets how much one written byte takes there."""
 DEFAULT_PERSONALITY = (0, 0xFFFFFFFF)
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _ANSWER = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -136,11 +141,11 @@ def call_filter(machine: str) -> bytes | None:
     return b"".join(steps)
 
 
-def call_profile(machine: str) -> dict[str, object] | None:
+def call_profile(machine: str, may_reserve: bool = False) -> dict[str, object] | None:
     """The same refusals in the form that engines read, as far as that form can express them.
 
     It names calls, and allows one comparison an argument. So calls that are newer than the engine's library are not
-    refused, and only the default personality is allowed.
+    refused, and only the default personality is allowed. `may_reserve` allows fallocate.
     """
     processor = PROCESSORS.get(machine)
     if processor is None:
@@ -150,11 +155,13 @@ def call_profile(machine: str) -> dict[str, object] | None:
     rules = [
         {"names": sorted(REFUSED), **_refusal(errno.EPERM)},
         {"names": ["clone3"], **_refusal(errno.ENOSYS)},
+        *([] if may_reserve else [{"names": ["fallocate"], **_refusal(errno.EOPNOTSUPP)}]),
         *(_compared("clone", 0, "SCMP_CMP_MASKED_EQ", bit, errno.EPERM) for bit in bits),
         *(_compared("socket", 0, test, family, errno.EAFNOSUPPORT) for test, family in families),
         _compared("socket", 0, "SCMP_CMP_GT", max(FAMILIES), errno.EAFNOSUPPORT),
         _compared("personality", 0, "SCMP_CMP_GT", 0, errno.EPERM),
-        *(_compared("ioctl", 1, "SCMP_CMP_EQ", code, errno.EPERM) for code in TERMINAL_INPUT),
+        *(_asked_by_ioctl(code, errno.EPERM) for code in TERMINAL_INPUT),
+        *(_asked_by_ioctl(code, errno.EOPNOTSUPP) for code in RESERVING),
     ]
     return {"defaultAction": "SCMP_ACT_ALLOW", "architectures": [processor.engine], "syscalls": rules}
 
@@ -168,6 +175,12 @@ def _compared(name: str, index: int, test: str, value: int, number: int) -> dict
     return {"names": [name], "args": [argument], **_refusal(number)}
 
 
+def _asked_by_ioctl(code: int, number: int) -> dict[str, object]:
+    """The kernel ignores the upper half of the code, so the comparison does, too."""
+    argument = {"index": 1, "value": 0xFFFFFFFF, "valueTwo": code, "op": "SCMP_CMP_MASKED_EQ"}
+    return {"names": ["ioctl"], "args": [argument], **_refusal(number)}
+
+
 def this_machine() -> str:
     return platform.machine()
 
@@ -176,12 +189,14 @@ def _by_argument(column: int) -> list[bytes]:
     number = {name: row[column] for name, row in CHECKED.items()}
     refuse = _ERROR | errno.EPERM
     typed = [step for code in TERMINAL_INPUT for step in _when(_EQUAL, code, refuse)]
+    reserving = [step for code in RESERVING for step in _when(_EQUAL, code, _ERROR | errno.EOPNOTSUPP)]
     return [
         *_when(_EQUAL, number["clone3"], _ERROR | errno.ENOSYS),
+        *_when(_EQUAL, number["fallocate"], _ERROR | errno.EOPNOTSUPP),
         *_for(number["clone"], _FIRST_ARGUMENT, _when(_ANY_BIT, NAMESPACES, refuse)),
         *_for(number["socket"], _FIRST_ARGUMENT, _unless_one_of(FAMILIES, _ERROR | errno.EAFNOSUPPORT)),
         *_for(number["personality"], _FIRST_ARGUMENT, _unless_one_of(DEFAULT_PERSONALITY, refuse)),
-        *_for(number["ioctl"], _SECOND_ARGUMENT, typed),
+        *_for(number["ioctl"], _SECOND_ARGUMENT, [*typed, *reserving]),
     ]
 
 

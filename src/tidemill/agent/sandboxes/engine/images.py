@@ -7,7 +7,6 @@ without passwords, while the disk has space. The owner's own images are not show
 
 import asyncio
 import io
-import os
 import pwd
 import tarfile
 import tempfile
@@ -21,11 +20,10 @@ from typing import Any
 from urllib.parse import quote
 
 from tidemill.agent.sandboxes.bubblewrap.view import LINKS, WORK
-from tidemill.agent.sandboxes.disk import SPARE_BYTES
+from tidemill.agent.sandboxes.disk import LOOK_S, SPARE_BYTES, free_bytes
 from tidemill.agent.sandboxes.engine.api import EngineApi, EngineFault
 from tidemill.agent.sandboxes.engine.archives import unfit_image
 from tidemill.agent.sandboxes.engine.keeper import REPOSITORY
-from tidemill.agent.sandboxes.run_life import WATCH_S
 from tidemill.core.jobs.image_names import full_name
 from tidemill.core.jobs.sandboxes import MIB, Image, SandboxRefusal
 
@@ -171,7 +169,7 @@ class Images:
         """Pull an image. No registry says how much it unpacks to, so give up when too little disk is left."""
         pulling = asyncio.ensure_future(self._api.send("/images/create", None, fromImage=source))
         try:
-            while not (await asyncio.wait({pulling}, timeout=WATCH_S))[0]:
+            while not (await asyncio.wait({pulling}, timeout=LOOK_S))[0]:
                 if await asyncio.to_thread(_is_full, self._root):
                     raise EngineFault("it leaves this machine too little disk.")
             await pulling
@@ -186,10 +184,9 @@ class Images:
 
 def _is_full(root: Path) -> bool:
     try:
-        disk = os.statvfs(root)
+        return free_bytes(root) < SPARE_BYTES
     except OSError:  # an engine in a virtual machine fills that machine's disk
         return False
-    return disk.f_bavail * disk.f_frsize < SPARE_BYTES
 
 
 def _image_path(name: str) -> str:

@@ -44,7 +44,7 @@ from tidemill.core.jobs.sandboxes import (
 )
 
 SOCKETS = (Path("/run/docker.sock"), Path("/var/run/docker.sock"), Path("/run/podman/podman.sock"))
-CALLS_FILE = "calls.json"
+CALLS_FILES = ("calls.json", "calls-of-many-gpus.json")
 KILL = 137
 KEEPER_S = 20.0
 """How long the keeper of a killed agent may take to remove its containers and images."""
@@ -62,7 +62,7 @@ class EngineSandbox(Sandbox):
         self._directory, self._lock, self._api, self._keeper = directory, lock, api, keeper
         self._mark, self._is_podman = mark(directory), "podman" in json.dumps(answers["version"]).lower()
         self._users = own_users() if os.geteuid() == 0 else set()
-        self._calls = _calls(directory, self._is_podman)
+        self._calls, self._calls_of_many_gpus = _calls(directory, self._is_podman)
         self._gpu_memory = watched_gpu_memory()
         self._lives: dict[str, RunLife] = {}
         self.images = Images(
@@ -112,7 +112,8 @@ class EngineSandbox(Sandbox):
         work = run_directories.make_room(room, user, [])
         await life.listener.prepared(work)
         user_id = os.getuid() if user is None else user
-        setting = ContainerSetting(self._mark, work, user_id, image.name, image.volumes, self._calls, self._is_podman)
+        calls = self._calls_of_many_gpus if len(life.specification.grants.gpus) > 1 else self._calls
+        setting = ContainerSetting(self._mark, work, user_id, image.name, image.volumes, calls, self._is_podman)
         body = creation(life.specification, setting)
         async with self._created(f"tidemill-{self._mark}-{life.specification.name}", body) as container:
             run_outcome = await self._run_container(life, work, container)
@@ -312,16 +313,21 @@ async def _try_out(engine: EngineSandbox) -> None:
         raise SandboxFault(f"The container engine does not work on this machine. It says: {words}")
 
 
-def _calls(directory: Path, is_podman: bool) -> str | None:
-    """The profile of refused calls as the engine takes it: Podman reads a file, Docker takes the text."""
-    profile = call_profile(this_machine())
-    if profile is None:
-        return None
-    text = json.dumps(profile)
+def _calls(directory: Path, is_podman: bool) -> tuple[str | None, str | None]:
+    """The profiles of refused calls as the engine takes them: Podman reads a file, Docker takes the text.
+
+    The second is for containers with several GPUs: NCCL takes the memory that they share with fallocate, and fails
+    where it is refused.
+    """
+    usual, of_many_gpus = (call_profile(this_machine(), may_reserve) for may_reserve in (False, True))
+    if usual is None or of_many_gpus is None:
+        return None, None
+    texts = json.dumps(usual), json.dumps(of_many_gpus)
     if not is_podman:
-        return text
-    (directory / CALLS_FILE).write_text(text)
-    return str(directory / CALLS_FILE)
+        return texts
+    for name, text in zip(CALLS_FILES, texts, strict=True):
+        (directory / name).write_text(text)
+    return str(directory / CALLS_FILES[0]), str(directory / CALLS_FILES[1])
 
 
 def _enforced(info: Any, calls: bool, gpu_memory: bool) -> Enforcement:
