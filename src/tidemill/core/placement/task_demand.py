@@ -71,20 +71,22 @@ class TaskDemand:
 def demand_of(task: Task) -> TaskDemand | TaskObjection:
     """What a task demands."""
     work = work_of(task)
-    if isinstance(work, TaskObjection):
-        return work
-    kind = KINDS[task.kind]
+    return work if isinstance(work, TaskObjection) else demand_for(task, *work_footprint(task.kind, work))
+
+
+def work_footprint(kind_name: str, work: Any) -> tuple[Needs, int]:
+    """What work needs, and the most bytes of its result that are uploaded. Tasks of one order that are alike in both,
+    and in their limits, have the same demand."""
+    kind = KINDS[kind_name]
     outputs = kind.outputs(work)
     has_names = any(output.form is FileForm.FILES for output in outputs)
     plain_bytes = archived_bytes([output.most_bytes for output in outputs]) + (NAMES_BYTES if has_names else 0)
-    needs = kind.needs(work)
-    facts = (
-        _demand_of(task, needs),
-        needs,
-        ceil(task.limits.seconds * 1_000),
-        task.inputs,
-        sealed_bytes(plain_bytes) if plain_bytes > INLINE_MAX_BYTES else 0,
-    )
+    return kind.needs(work), sealed_bytes(plain_bytes) if plain_bytes > INLINE_MAX_BYTES else 0
+
+
+def demand_for(task: Task, needs: Needs, result_max_bytes: int) -> TaskDemand:
+    """What a task with such work demands."""
+    facts = _demand_of(task, needs), needs, ceil(task.limits.seconds * 1_000), task.inputs, result_max_bytes
     return TaskDemand(id_of(_form(*facts)), *facts)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 from tidemill.core.artefacts.artefact import Artefact
@@ -14,7 +15,7 @@ from tidemill.core.jobs.kinds.task_body import TASK_MAX_BYTES, Input, Task, task
 from tidemill.core.jobs.quotes import chunks
 from tidemill.core.jobs.quotes.order import Order
 from tidemill.core.jobs.sandboxes import RunLimits
-from tidemill.core.placement.task_demand import TaskDemand, demand_of
+from tidemill.core.placement.task_demand import TaskDemand, demand_for, work_footprint
 from tidemill.core.settings.sections.market import MarketSettings
 from tidemill.core.settings.sections.work import ContainersSettings, JobsSettings
 
@@ -24,10 +25,11 @@ _UNLIMITED = RunLimits(seconds=1)
 
 @dataclass(frozen=True)
 class OrderPart:
-    """One task of an order, and what it needs."""
+    """One task of an order, what it needs, and its parameters as its kind has read them."""
 
     task: Task
     needs: Needs
+    work: Any
 
 
 @dataclass(frozen=True)
@@ -89,15 +91,20 @@ def tasks_of(
     Results of a private order are sealed to the pool's verification, by its public key, and to the customer.
     """
     seal_to = () if order.result_key is None else (verification, order.result_key)
+    limits_by_needs: dict[Needs, RunLimits] = {}
+    demands: dict[tuple[Needs, Needs, int], TaskDemand] = {}
     plans = []
     for number, (part, cost_uc) in enumerate(zip(parts, costs_max_uc, strict=True)):
-        limits = limits_of(part.needs, part.needs.seconds or limit_s, containers)
+        limits = limits_by_needs.get(part.needs) or limits_by_needs.setdefault(
+            part.needs, limits_of(part.needs, part.needs.seconds or limit_s, containers)
+        )
         task = replace(part.task, limits=limits, seal_to=seal_to)
-        body, demand = task_bytes(task), demand_of(task)
+        body = task_bytes(task)
         if len(body) > TASK_MAX_BYTES:
             return too_large(f"A task would take {len(body):,} bytes, and may take {TASK_MAX_BYTES:,}: use inputs.")
-        if isinstance(demand, TaskObjection):
-            return demand
+        footprint = work_footprint(order.kind, part.work)
+        key = part.needs, *footprint
+        demand = demands.get(key) or demands.setdefault(key, demand_for(task, *footprint))
         plans.append(TaskPlan(body, demand, cost_uc, order.expected[number] if order.expected else None))
     return plans
 
@@ -123,4 +130,4 @@ def _part(order: Order, parameters: chunks.Parameters, inputs: tuple[Input, ...]
         gpu_memory_mib=needs.gpu_memory_mib,
         priority=order.priority,
     )
-    return OrderPart(task, needs)
+    return OrderPart(task, needs, work)
