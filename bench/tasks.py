@@ -302,7 +302,10 @@ async def activate(home: Path) -> None:
     owner = await connect(attach(home).owner)
     try:
         await owner.execute("TRUNCATE challenge_answer, challenge, challenge_round, node_challenge")
-        await owner.execute("UPDATE node SET life = 'active'")
+        await owner.execute(
+            "UPDATE node SET life = 'active', measured_cores = (machine->>'cores')::integer, "
+            "measured_mib = (machine->>'memory_mib')::bigint"
+        )
         await owner.execute(
             "UPDATE device SET measured_mib = memory_mib, measured_ops_per_s = $1, measured_at = now()", OPS_PER_S
         )

@@ -86,7 +86,7 @@ def test_a_file_of_a_world_names_nobody(tmp_path: Path) -> None:
     [
         ("price_uc", -1), ("price_uc", "1"), ("price_uc", True), ("price_uc", 2**60), ("reputation", 1001),
         ("devices", None), ("devices", [{}]), ("devices", [{"model": "x", "memory_mib": 1, "nvlink_group": 0}] * 257),
-        ("device_ops_per_s", float("nan")), ("cpu_ops_per_s", float("inf")), ("owner", ""), ("owner", "a\x1b[2J"),
+        ("device_ops_per_s", float("nan")), ("core_ops_per_s", float("inf")), ("owner", ""), ("owner", "a\x1b[2J"),
         ("windows", [{"begins": 1440, "ends": 0, "days": [0]}]), ("windows", [{"begins": 0, "ends": 0, "days": [7]}]),
         ("utc_offset_s", 10**6), ("utc_offset_s", "0"), ("kinds", 3),
     ],

@@ -53,7 +53,7 @@ BAD_FITS = {
 }  # fmt: skip
 
 BAD_FACTS = [
-    ("success", 1e308), ("success", 1.5), ("device_ops_per_s", 1e308), ("cpu_ops_per_s", -1), ("cpu_milli", -1),
+    ("success", 1e308), ("success", 1.5), ("device_ops_per_s", 1e308), ("core_ops_per_s", -1), ("cpu_milli", -1),
     ("nvlink_pct", 10**9), ("house", "yes"), ("kinds", "script"), ("kinds", {"script": 1}), ("windows", None),
     ("windows", [1]), ("windows", [{"begins": 0, "ends": 1, "days": [True]}]), ("devices", "abc"),
     ("utc_offset_s", True),

@@ -33,7 +33,6 @@ from tidemill.agent.work.work import WorkInHand
 from tidemill.agent.work.workshop import Inputs, Uploads, Workshop
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
-from tidemill.core.nodes.machine.hardware import Device
 from tidemill.core.nodes.pool_urls import URLS_MAX
 from tidemill.core.nodes.rules.rule_book import to_json
 from tidemill.core.nodes.rules.rules import HeatLimits
@@ -110,7 +109,7 @@ class Agent:
         self._work = WorkInHand(equipment.workshop, attempts, access, self.standing, self._reporting)
         self._pulse = Pulse(*parts, self._work, equipment.dice, self._machine.look_again)
         self._rules_changed = asyncio.Event()
-        self._prover = Prover(self._devices, self._reporting.report)
+        self._prover = Prover(lambda: self.standing.machine, self._reporting.report)
         self._follower = InstructionFollower(
             self.standing,
             self._reporting,
@@ -160,9 +159,6 @@ class Agent:
         ending = AgentEnd(AgentEndKind.STOPPED, "The agent has stopped.")
         self._show_link(LinkState.OVER, self._calls.url, ending.sentence)
         self._end(ending)
-
-    def _devices(self) -> Sequence[Device]:
-        return self.standing.machine.devices if self.standing.machine else ()
 
     def _end(self, ending: AgentEnd) -> None:
         if not self._ending.done():

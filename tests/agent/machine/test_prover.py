@@ -32,11 +32,12 @@ from tidemill.core.nodes.challenge.messages import (
 )
 from tidemill.core.nodes.challenge.sizes import device_draw
 from tidemill.core.nodes.challenge.tasks import MemoryTask, SpeedTask
-from tidemill.core.nodes.machine.hardware import Device, DeviceKind
+from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine
 from tidemill.wire.messages import Facts, Report
 
 CPU = Device(0, DeviceKind.CPU, "A CPU", "cpu-0", 16_000, "none")
 GPUS = [Device(index, DeviceKind.NVIDIA, "A GPU", f"GPU-{index}", 8_192, "550") for index in (0, 1)]
+CORES = 3
 TASK = DeviceTask(0, SpeedTask(5, 256, 2), MemoryTask(6, 64, 8, 1))
 ASK = ChallengeInstruction(UUID(int=1).hex, 600, tasks=(TASK,))
 DRAW = ChallengeInstruction(ASK.challenge, 600, draws=(device_draw(TASK, b"draw"),))
@@ -47,7 +48,8 @@ class Desk:
 
     def __init__(self, *devices: Device) -> None:
         self.answers: list[ChallengeAnswer] = []
-        self.prover = Prover(lambda: devices, self._report)
+        machine = Machine("Linux", "6", "x86_64", "A CPU", CORES, 16_000, 10**6, devices)
+        self.prover = Prover(lambda: machine, self._report)
 
     async def _report(self, report: Report) -> bool:
         assert isinstance(report, Facts)

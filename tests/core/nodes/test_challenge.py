@@ -19,6 +19,7 @@ from tidemill.core.nodes.challenge.judgement import is_memory_shown, is_speed_sh
 from tidemill.core.nodes.challenge.memory import ancestors, hardened, pages_of
 from tidemill.core.nodes.challenge.messages import (
     BODY_MAX_BYTES,
+    HOST,
     PAGES_DRAWN,
     AnswerStep,
     ChallengeAnswer,
@@ -39,9 +40,9 @@ from tidemill.core.nodes.challenge.messages import (
 from tidemill.core.nodes.challenge.multiplication import left_rows, right_matrix, right_times, row_digests
 from tidemill.core.nodes.challenge.sizes import (
     ChallengedDevice,
+    ChallengedMachine,
     ChallengePlan,
     ask_instruction,
-    challenge_mib,
     device_draw,
     draw_instruction,
     plan_challenge,
@@ -58,6 +59,7 @@ CPU = Device(0, DeviceKind.CPU, "A CPU", "cpu-0", 16_000, "none")
 GPU = Device(0, DeviceKind.NVIDIA, "NVIDIA GeForce RTX 3090", "GPU-1", 24_576, "550")
 CHALLENGE = UUID(int=77)
 SETTINGS = ChallengeSettings()
+CLAIM = ChallengedMachine(HOST, 8, 64_000)
 
 
 def bench(task: DeviceTask = TASK) -> Bench:
@@ -319,10 +321,7 @@ def machine(*devices: Device, links: tuple[DeviceLink, ...] = ()) -> Machine:
     return Machine("Linux", "6", "x86_64", "A CPU", 8, 64_000, 10**6, devices, links)
 
 
-def test_a_cpu_is_asked_for_little_and_a_gpu_for_nearly_all() -> None:
-    assert challenge_mib(CPU, SETTINGS) == 1024
-    assert challenge_mib(replace(CPU, memory_mib=1000), SETTINGS) == 250
-    assert challenge_mib(GPU, SETTINGS) == int(24_576 * 0.8)
+def test_a_gpu_is_asked_for_nearly_all() -> None:
     wanted = plan_challenge(machine(GPU), {}, b"seed", SETTINGS)
     task = wanted.devices[0].task
     assert 20_000 < task.memory.rounds < 60_000
@@ -334,9 +333,10 @@ def test_a_failing_device_is_asked_for_nothing_and_every_seed_is_another() -> No
     wanted = plan_challenge(
         machine(GPU, replace(GPU, index=1, failing="lost"), replace(GPU, index=2)), {}, b"seed", SETTINGS
     )
-    assert list(wanted.tasks) == [0, 2]
+    assert list(wanted.tasks) == [0, 2, HOST]
     seeds = {seed for task in wanted.tasks.values() for seed in (task.speed.seed, task.memory.seed)}
-    assert len(seeds) == 4
+    assert len(seeds) == 6
+    assert not plan_challenge(machine(replace(GPU, failing="lost")), {}, b"seed", SETTINGS).devices
     assert seeds.isdisjoint(
         task.speed.seed for task in plan_challenge(machine(GPU), {}, b"other", SETTINGS).tasks.values()
     )
@@ -354,7 +354,7 @@ def test_the_largest_openings_fit_into_a_report() -> None:
     memory, speed = MemoryTask(0, 2**16, 2**16, 1), SpeedTask(0, SIDE_MAX, 1_000_000)
     for size in (page_opening_bytes(memory, memory.pages - 1), row_opening_bytes(speed)):
         answer = ChallengeAnswer(
-            CHALLENGE.hex, 63, AnswerStep.OPENING, ChallengePart.MEMORY, 2**48, as_text(bytes(size))
+            CHALLENGE.hex, HOST, AnswerStep.OPENING, ChallengePart.MEMORY, 2**48, as_text(bytes(size))
         )
         body = answer_bytes(answer)
         assert len(body) <= BODY_MAX_BYTES
@@ -365,7 +365,7 @@ def test_the_largest_openings_fit_into_a_report() -> None:
     "body",
     [
         b"", b"[]", b"{}", b"null", b"\xff", b"[" * 50_000, b'{"challenge":1,"device":0,"step":"opening"}',
-        b'{"challenge":"%s","device":64,"step":"opening"}' % (b"a" * 32),
+        b'{"challenge":"%s","device":65,"step":"opening"}' % (b"a" * 32),
         b'{"challenge":"%s","device":0,"step":"anything"}' % (b"a" * 32),
         b'{"challenge":"%s","device":0,"step":"opening","place":-1}' % (b"a" * 32),
         b'{"challenge":"%s","device":0,"step":"opening","place":1e9}' % (b"a" * 32),
@@ -409,7 +409,7 @@ def asked_gpu(**changes: int) -> ChallengedDevice:
 
 
 def judged(device: ChallengedDevice, held: DeviceCheck) -> tuple[int, list[ChallengeRefusal], str]:
-    of_devices = figures(ChallengePlan((device,)), {0: held}, (), NvlinkSettings())
+    of_devices = figures(ChallengePlan((device,), CLAIM), {0: held}, (), NvlinkSettings())
     found = unsupported_claims(of_devices, {0: held}, SETTINGS)
     return of_devices[0].measured_ops_per_s, [one.refusal for one in found], " ".join(one.sentence for one in found)
 
@@ -473,8 +473,8 @@ def test_what_did_not_hold_is_said_and_counts_nothing() -> None:
 def test_links_are_worth_what_they_carry(mb_per_s: int | None, ppm: int) -> None:
     devices = (asked_gpu(nvlink_gb_per_s=112), asked_gpu(nvlink_gb_per_s=112))
     rates = [] if mb_per_s is None else [LinkRate(0, 1, mb_per_s)]
-    assert nvlink_ppm(ChallengePlan(devices, (DevicePair(0, 1),)), devices[0], rates, NvlinkSettings()) == ppm
-    assert nvlink_ppm(ChallengePlan(devices), devices[0], rates, NvlinkSettings()) == 1_000_000, (
+    assert nvlink_ppm(ChallengePlan(devices, CLAIM, (DevicePair(0, 1),)), devices[0], rates, NvlinkSettings()) == ppm
+    assert nvlink_ppm(ChallengePlan(devices, CLAIM), devices[0], rates, NvlinkSettings()) == 1_000_000, (
         "nobody claimed that link"
     )
 

@@ -13,7 +13,7 @@ from tidemill.core.clock import Instant
 from tidemill.core.events.log import KINDS, Event
 from tidemill.core.jobs.events import ReceiptsRefused, TimesDoubted
 from tidemill.core.nodes.challenge.events import NodeChallengeFailed, NodeChallengePassed
-from tidemill.core.nodes.challenge.figures import Figures
+from tidemill.core.nodes.challenge.figures import Figures, MachineFigures
 from tidemill.core.nodes.events import (
     JoinTokenMade,
     JoinTokenRevoked,
@@ -40,6 +40,7 @@ from tidemill.core.nodes.rules.rule_book import RuleBook, RuleOrigin, book_json,
 OWNER, NODE, TOKEN = UUID(int=1), UUID(int=2), UUID(int=3)
 ANNA = f"account:{OWNER}"
 FIGURES = Figures(0, "H100", 81_559, 65_247, 22_591_841_680, 0, 0, 1, 1_000_000)
+MACHINE = MachineFigures(9, 8, 64_000, 64_000, 10**11)
 EVENTS: list[tuple[Event, str]] = [
     (JoinTokenMade(OWNER, TOKEN, "rack 7", False, 4, 1_800_000_000_000_000, ANNA), "for 4 machines, until 2027-01-15"),
     (JoinTokenRevoked(OWNER, TOKEN, "rack 7", "operator"), "operator revoked the join token rack 7."),
@@ -58,7 +59,11 @@ EVENTS: list[tuple[Event, str]] = [
     (NodeHardwareChanged(OWNER, NODE, ("devices",), ("H100", "H100")), "devices: H100, H100."),
     (NodeFactsRefused(OWNER, NODE, "machine", "x", "Too much."), "its machine was not taken: Too much."),
     (NodeReportsDropped(OWNER, NODE, 2, 1), "2 for want of room, 1 damaged"),
-    (NodeChallengePassed(OWNER, NODE, (FIGURES,), 5), "65,247 MiB shown, 22.6 billion operations a second."),
+    (NodeChallengePassed(OWNER, NODE, (FIGURES,), 5, MACHINE), "65,247 MiB shown, 22.6 billion operations a second."),
+    (
+        NodeChallengePassed(OWNER, NODE, (), 5, MACHINE, ("It claims 9.",)),
+        "8 cores and 64,000 MiB of memory count. It ",
+    ),
     (NodeChallengeFailed(OWNER, NODE, ("x",), ("Too slow.",), (FIGURES,), 5), "did not show what it claims. Too slow."),
     (
         ReceiptsRefused(UUID(int=1), UUID(int=2), "receipts_forged", "The signature is not the node's.", True),

@@ -47,7 +47,7 @@ def placer(nodes: int) -> Placer:
             Candidate(UUID(int=n), UUID(int=n), (), 10**6, 10**6, 10**6, price_uc=10**6, kinds=frozenset({"matmul"})),
             house=False,
             device_ops_per_s=0.0,
-            cpu_ops_per_s=1e10,
+            core_ops_per_s=1e10,
         )
         for n in range(1, nodes + 1)
     )

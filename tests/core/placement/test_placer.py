@@ -37,7 +37,7 @@ ROOM = 10**6
 def seller(number: int, price_uc: int = 10**6, speed: float = 1e10, **facts: object) -> Seller:
     plain = {"price_uc": price_uc, "kinds": frozenset({"matmul"})}
     candidate = Candidate(UUID(int=number), UUID(int=number), (), 10**9, ROOM, ROOM, **plain | facts)  # type: ignore[arg-type]
-    return Seller(candidate, house=False, device_ops_per_s=0.0, cpu_ops_per_s=speed)
+    return Seller(candidate, house=False, device_ops_per_s=0.0, core_ops_per_s=speed)
 
 
 def placer_of(*sellers: Seller, newcomers_share: float = 0.0) -> Placer:

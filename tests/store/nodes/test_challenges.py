@@ -17,7 +17,7 @@ from tidemill.control.nodes.challenge_loop import ChallengeLoop
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.ids import Ids
-from tidemill.core.nodes.challenge.figures import LATE_MAX, ChallengeRefusal
+from tidemill.core.nodes.challenge.figures import LATE_MAX, ChallengeRefusal, MachineFigures
 from tidemill.core.nodes.challenge.messages import (
     AnswerStep,
     ChallengeAnswer,
@@ -32,7 +32,7 @@ from tidemill.core.settings.sections.challenge import ChallengeSettings
 from tidemill.store.database import Database
 from tidemill.store.nodes import challenge_verdicts, challenges, node_views
 
-RULES = replace(ChallengeSettings(), cpu_memory_mib=1, speed_s=0.001)
+RULES = replace(ChallengeSettings(), machine_memory_share=0.00002, speed_s=0.001)
 CPU = Device(0, DeviceKind.CPU, "A CPU", "cpu-0", 16_000, "none")
 HERE = UUID(int=7)
 
@@ -547,7 +547,9 @@ async def test_without_enough_stake_a_pass_makes_no_node_active(pool: Pool, owne
     leased = await challenge_verdicts.lease(database, ids, lease_us=SECOND, limit=4, now=pool.now)
     case = await challenge_verdicts.challenge_in_hand(database, leased.token, leased.ids[0], pool.now)
     assert case
-    passed_anyway = challenge_verdicts.Conclusion(challenge_verdicts.ChallengeState.PASSED, 0)
+    passed_anyway = challenge_verdicts.Conclusion(
+        challenge_verdicts.ChallengeState.PASSED, 0, machine=MachineFigures(8, 8, 64_000, 64_000, 1)
+    )
     async with database.transaction() as transaction:
         assert await challenge_verdicts.apply(
             transaction, case, passed_anyway, enough_stake=False, due_at=pool.now, ids=ids, now=pool.now

@@ -124,7 +124,8 @@ class World:
                 *(node.id, owner_id, node.identity.key, house, now),
             )
             await connection.execute(
-                "UPDATE node SET machine = $2, carries = $3 WHERE id = $1", node.id, MACHINE, CARRIES
+                "UPDATE node SET machine = $2, carries = $3, measured_cores = $4, measured_mib = $5 WHERE id = $1",
+                *(node.id, MACHINE, CARRIES, MACHINE["cores"], MACHINE["memory_mib"]),
             )
             await connection.execute(
                 "INSERT INTO presence (node_id, generation, process_id, linked_at, heard_at) "

@@ -18,8 +18,13 @@ from tidemill.agent.link.line_speed import LineSpeed, write_speed
 from tidemill.core.accounts.roles import Role
 from tidemill.host.clocks import wall
 
-LIGHT: Mapping[str, str] = {"TIDEMILL_CHALLENGE_CPU_MEMORY_MIB": "1MiB", "TIDEMILL_CHALLENGE_SPEED_S": "10ms"}
-"""Settings of a pool whose challenges are not what a test is about: they are passed with next to no work."""
+LIGHT: Mapping[str, str] = {
+    "TIDEMILL_CHALLENGE_MACHINE_MEMORY_SHARE": "0.005%",
+    "TIDEMILL_CHALLENGE_SPEED_S": "10ms",
+    "TIDEMILL_CHALLENGE_CORE_SHARE": "0.01%",
+}
+"""Settings of a pool whose challenges are not what a test is about: they are passed with next to no work, and all cores
+count, however busy this machine is."""
 
 
 @dataclass

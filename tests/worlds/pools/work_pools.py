@@ -55,7 +55,10 @@ async def activate(home: Path, nodes: int) -> None:
             "passed_at = excluded.passed_at, refused = NULL"
         )
         await owner.execute("DELETE FROM challenge_round")
-        await owner.execute("UPDATE node SET life = 'active'")
+        await owner.execute(
+            "UPDATE node SET life = 'active', measured_cores = (machine->>'cores')::integer, "
+            "measured_mib = (machine->>'memory_mib')::bigint"
+        )
         await owner.execute(
             "UPDATE device SET measured_mib = memory_mib, measured_ops_per_s = $1, measured_at = now()", OPS_PER_S
         )

@@ -1,13 +1,16 @@
 """One device at work on a challenge: it multiplies, fills its memory, and shows parts of both.
 
-A CPU works with numpy, a GPU with CuPy, which its owner installs to fit the driver; the same code runs on both. Every
-method blocks: call it in a thread.
+A CPU works with numpy, all its cores at once, a GPU with CuPy, which its owner installs to fit the driver; the same code
+runs on both. Every method blocks: call it in a thread.
 """
 
 import contextlib
 import importlib
 import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 from threading import Event
 from time import perf_counter
 from typing import Any
@@ -26,6 +29,9 @@ _COPIED_BYTES = 256 * 2**20
 _COPIES = 8
 _PAGES_AT_ONCE = 4096
 _DIGEST_BYTES = 8
+_AHEAD = 64
+"""So many products wait for each core: a pool may ask for a million of them."""
+
 _MATRICES = 8
 """A product takes memory for its two factors, itself, and what its digests are made of."""
 
@@ -43,11 +49,13 @@ TROUBLE = (DeviceUnable, MemoryError, RuntimeError, OSError, ImportError, ValueE
 
 @dataclass
 class Bench:
-    """One device at work on one challenge. It keeps its results until it has shown the drawn ones."""
+    """One device at work on one challenge, a CPU with so many cores. It keeps its results until it has shown the drawn
+    ones."""
 
     device: Device
     ordinal: int
     stopped: Event
+    cores: int = 1
     digests: bytes = b""
     pages: Any = None
     trees: dict[ChallengePart, MerkleTree] = field(default_factory=dict)
@@ -57,10 +65,10 @@ class Bench:
 
     def multiply(self, task: SpeedTask) -> bytes:
         """Compute the products; returns the commitment to their rows' digests."""
-        self._check_room(task.rows * _DIGEST_BYTES + (_MATRICES * 4 * task.side**2 if self.on_cpu else 0))
-        with self._chosen():
+        self._check_room(task.rows * _DIGEST_BYTES + (self.cores * _MATRICES * 4 * task.side**2 if self.on_cpu else 0))
+        with self._chosen(), self._all_cores() as each:
             digests_found = []
-            for product in digests(task, self.xp):
+            for product in digests(task, self.xp, each):
                 digests_found.append(_on_host(product).tobytes())
                 self._check_stopped()
         self.digests = b"".join(digests_found)
@@ -71,16 +79,13 @@ class Bench:
     def fill(self, task: MemoryTask) -> bytes:
         """Fill the memory and keep it; returns the commitment to its pages."""
         self._check_room(task.pages * PAGE_BYTES if self.on_cpu else 0)
-        with self._chosen():
+        with self._chosen(), self._all_cores() as each:
             pages = self.xp.empty((task.pages, PAGE_WORDS), dtype=self.xp.uint64)
-            for _ in filling(task, pages, self.xp):
+            for _ in filling(task, pages, self.xp, self.cores, each):
                 self._check_stopped()
             hashes = []
-            for first in range(0, task.pages, _PAGES_AT_ONCE):
-                view = memoryview(_on_host(pages[first : first + _PAGES_AT_ONCE])).cast("B")
-                hashes.append(
-                    b"".join([leaf_hash(view[at : at + PAGE_BYTES]) for at in range(0, len(view), PAGE_BYTES)])
-                )
+            for some in each(lambda first: _leaf_hashes(pages, first), range(0, task.pages, _PAGES_AT_ONCE)):
+                hashes.append(some)
                 self._check_stopped()
         self.pages = pages
         return self._commit(ChallengePart.MEMORY, MerkleTree(hashes))
@@ -124,6 +129,24 @@ class Bench:
         chosen: contextlib.AbstractContextManager[Any] = self.xp.cuda.Device(self.ordinal)
         return chosen
 
+    @contextlib.contextmanager
+    def _all_cores(self) -> Iterator[Callable[..., Iterable[Any]]]:
+        """Gives what is called as `map` is and has all cores work on the items, of which few wait at a time."""
+        if self.cores == 1:
+            yield map
+            return
+        hands = ThreadPoolExecutor(self.cores, thread_name_prefix="core")
+
+        def each(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
+            rest = iter(items)
+            while some := list(islice(rest, _AHEAD * self.cores)):
+                yield from hands.map(function, some)
+
+        try:
+            yield each
+        finally:
+            hands.shutdown(cancel_futures=True)
+
     def _commit(self, part: ChallengePart, tree: MerkleTree) -> bytes:
         self.trees[part] = tree
         return tree.root
@@ -151,6 +174,11 @@ def _array_module(device: Device) -> Any:
         return importlib.import_module("cupy")
     except ImportError as error:
         raise DeviceUnable(_NO_CUPY) from error
+
+
+def _leaf_hashes(pages: Any, first: int) -> bytes:
+    view = memoryview(_on_host(pages[first : first + _PAGES_AT_ONCE])).cast("B")
+    return b"".join([leaf_hash(view[at : at + PAGE_BYTES]) for at in range(0, len(view), PAGE_BYTES)])
 
 
 def _on_host(array: Any) -> Any:

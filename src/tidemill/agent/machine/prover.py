@@ -1,8 +1,8 @@
 """The prover: it works on a challenge with this machine's devices, and shows the parts that the pool draws.
 
-All devices work at once, each in a thread of its own: first they multiply, which the pool times, then they fill their
-memory and keep it until the pool has drawn pages from it. A newer challenge, or the time that the pool names, ends an
-older one and frees its memory. For a device that cannot be used, the answer says why, and what to do.
+All devices work at once, and the machine itself with all its cores: first they multiply, which the pool times, then
+they fill their memory and keep it until the pool has drawn pages from it. A newer challenge, or the time that the pool
+names, ends an older one and frees its memory. For a device that cannot be used, the answer says why, and what to do.
 """
 
 import asyncio
@@ -19,6 +19,8 @@ from tidemill.agent.machine.bench import TROUBLE, Bench, DeviceUnable
 from tidemill.core.bounded_json import Malformed
 from tidemill.core.nodes.challenge.messages import (
     CHALLENGE,
+    CHALLENGED_MAX,
+    HOST,
     AnswerStep,
     ChallengeAnswer,
     ChallengeInstruction,
@@ -31,7 +33,7 @@ from tidemill.core.nodes.challenge.messages import (
     as_text,
     instruction_of,
 )
-from tidemill.core.nodes.machine.hardware import DEVICES_MAX, Device
+from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine
 from tidemill.wire.messages import Facts, Report
 
 log = structlog.get_logger()
@@ -54,10 +56,10 @@ class _ChallengeInHand:
 class Prover:
     """Takes the pool's instructions about challenges, and reports the answers."""
 
-    def __init__(self, devices: Callable[[], Sequence[Device]], report: Callable[[Report], Awaitable[bool]]) -> None:
-        self._devices = devices
+    def __init__(self, machine: Callable[[], Machine | None], report: Callable[[Report], Awaitable[bool]]) -> None:
+        self._machine = machine
         self._report = report
-        self._threads = ThreadPoolExecutor(DEVICES_MAX, thread_name_prefix="challenge")
+        self._threads = ThreadPoolExecutor(CHALLENGED_MAX, thread_name_prefix="challenge")
         self._challenge = ""
         self._work: _ChallengeInHand | None = None
         self._running: set[asyncio.Task[None]] = set()
@@ -182,9 +184,15 @@ class Prover:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
 
     def _bench(self, work: _ChallengeInHand, index: int) -> Bench:
-        devices = self._devices()
+        machine = self._machine()
+        devices = (*machine.devices, _host(machine)) if machine else ()
         device = next((earlier for earlier in devices if earlier.index == index), None)
-        if device is None:
+        if machine is None or device is None:
             raise DeviceUnable(f"There is no device {index} any more: let the agent detect the hardware again.")
         ordinal = sum(earlier.kind is device.kind for earlier in devices[: devices.index(device)])
-        return Bench(device, ordinal, work.stopped)
+        return Bench(device, ordinal, work.stopped, machine.cores if device.kind is DeviceKind.CPU else 1)
+
+
+def _host(machine: Machine) -> Device:
+    """The machine around its GPUs, as if its processors were one more device."""
+    return Device(HOST, DeviceKind.CPU, machine.cpu, "", machine.memory_mib, machine.kernel)

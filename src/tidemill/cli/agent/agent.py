@@ -41,6 +41,9 @@ app.add_typer(agent_rules.app, name="rules")
 Authority = Annotated[
     Path | None, typer.Option("--ca", help="Certificates of the authority that signed the pool's, in PEM form.")
 ]
+_BLAS_THREADS = "OPENBLAS_NUM_THREADS"
+"""Read by numpy when it is loaded. A challenge has a thread for each core itself; more would only be in their way."""
+
 _TOKEN_MAX = 1_000
 _LEAVE_S = 30.0
 _POLL_S = 0.2
@@ -151,6 +154,7 @@ def _token(file: Path | None) -> str:
 def _start(
     settings: Settings, home: Home, *, token: JoinTokenParts | None = None, url: str = "", once: bool = False
 ) -> None:
+    os.environ.setdefault(_BLAS_THREADS, "1")
     from tidemill.agent.agent import AgentEndKind
     from tidemill.agent.startup import NotJoined
     from tidemill.serving.logs import configure_logs

@@ -88,7 +88,10 @@ def _dropped(body: _Body) -> str:
 
 
 def _passed(body: _Body) -> str:
-    return f"It showed what it claims. {' '.join(_figures(device) for device in body['devices'])}".rstrip()
+    of_devices = " ".join(_figures(device) for device in body["devices"])
+    machine = body["machine"]
+    of_machine = f"{machine['measured_cores']:,} cores and {machine['measured_mib']:,} MiB of memory count."
+    return " ".join(filter(None, ("It showed what it claims.", of_devices, of_machine, *body["sentences"])))
 
 
 def _figures(device: _Body) -> str:

@@ -36,7 +36,13 @@ def print_nodes(nodes: Sequence[_View], *, as_json: bool, none: str = NONE_YET) 
 
 
 def print_node(node: _View) -> None:
-    rows = [*_fields(node), *_machine(node["machine"] or {}), *_carries(node["carries"]), *_devices(node["devices"])]
+    rows = [
+        *_fields(node),
+        *_machine(node["machine"] or {}),
+        *_counted_of(node),
+        *_carries(node["carries"]),
+        *_devices(node["devices"]),
+    ]
     rows += [*rule_rows(node), *_concerns(node)]
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
@@ -117,6 +123,16 @@ def _machine(machine: _View) -> Iterator[tuple[str, str]]:
     parts_of_network += [f"{network['latency_ms']} ms to the pool"] if network.get("latency_ms") is not None else []
     if parts_of_network:
         yield "network", ", ".join(parts_of_network)
+
+
+def _counted_of(node: _View) -> Iterator[tuple[str, str]]:
+    """What counts of the machine's cores and memory. An older pool does not measure them."""
+    claimed, cores, mib = node["machine"] or {}, node.get("measured_cores"), node.get("measured_mib")
+    if cores is None or mib is None:
+        return
+    yield "", f"{min(cores, claimed.get('cores', cores))} cores and {mib / _GIB_MIB:,.0f} GiB of memory counted"
+    if cores < claimed.get("cores", 0):
+        yield "", f"it claims {claimed['cores']} cores and showed the speed of {cores}: it gets work for those"
 
 
 def _carries(carries: _View | None) -> Iterator[tuple[str, str]]:

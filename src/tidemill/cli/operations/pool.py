@@ -104,7 +104,7 @@ def _settings(
 def _demonstration_defaults() -> Mapping[str, str]:
     """Defaults for a demonstration. Its nodes share one machine, so a challenge takes little memory of each. At a
     terminal, nobody needs a log line about every HTTP request."""
-    defaults = {"challenge.cpu_memory_mib": "64MiB", **({"log.level": "warning"} if sys.stderr.isatty() else {})}
+    defaults = {"challenge.machine_memory_share": "0.5%", **({"log.level": "warning"} if sys.stderr.isatty() else {})}
     sources = load_configuration().sources
     return {name: value for name, value in defaults.items() if sources[name].kind is SourceKind.DEFAULT}
 

@@ -51,6 +51,12 @@ class NodeSummaryView(View):
     conditions: list[Condition]
     agent: str
     version_accepted: bool = Field(description="Whether the pool gives work to this version of the agent.")
+    measured_cores: int | None = Field(
+        description="Of its cores, all at work, how many the last passed challenge showed; no more count."
+    )
+    measured_mib: int | None = Field(
+        description="Of the machine's memory, how much counts by the last passed challenge, which filled a share of it."
+    )
     devices: list[DeviceView]
     joined_at: Timestamp
     heard_at: Timestamp | None
@@ -137,7 +143,7 @@ def _heat(control: Control) -> HeatLimits:
 def _fields(node: Node, seen: NodeSituation, devices: Sequence[KnownDevice]) -> dict[str, Any]:
     """What every view of a node shows."""
     names = ("id", "account_id", "name", "house", "life", "agent", "joined_at", "heard_at", "linked_at")
-    more = ("suspended_reason", "removed_at", "removed_reason")
+    more = ("measured_cores", "measured_mib", "suspended_reason", "removed_at", "removed_reason")
     return {
         **{name: getattr(node, name) for name in (*names, *more)},
         "conditions": list(seen.conditions),

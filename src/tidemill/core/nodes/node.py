@@ -51,7 +51,10 @@ class KnownDevice:
 
 @dataclass(frozen=True)
 class Node:
-    """A node and when it was heard. `linked_at` is None while no process has its link."""
+    """A node and when it was heard. `linked_at` is None while no process has its link.
+
+    `machine` is what it claims; of its cores and its memory no more counts than the last passed challenge measured.
+    """
 
     id: UUID
     account_id: UUID
@@ -60,6 +63,8 @@ class Node:
     life: NodeLife
     agent: str
     machine: Mapping[str, Any] | None
+    measured_cores: int | None
+    measured_mib: int | None
     carries: Mapping[str, Any] | None
     rules: Mapping[str, Any]
     utc_offset_s: int
@@ -77,6 +82,16 @@ class Node:
         book = book_from_json(self.rules)
         assert isinstance(book, RuleBook), "a book is checked before it is kept"
         return book
+
+    @property
+    def cores(self) -> int:
+        """The cores that count: those that were claimed and measured."""
+        return min(int(self.machine["cores"]), self.measured_cores or 0) if self.machine else 0
+
+    @property
+    def memory_mib(self) -> int:
+        """The memory that counts: what was claimed and shown."""
+        return min(int(self.machine["memory_mib"]), self.measured_mib or 0) if self.machine else 0
 
     @property
     def conditions(self) -> Collection[Condition]:

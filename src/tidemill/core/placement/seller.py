@@ -1,5 +1,8 @@
 """A node as it sells its time: what it has, its measured speed, and what an hour costs.
 
+Cores and memory count as far as they were measured: by them it gets tasks at the same time, and by them a task's share
+of the machine has its price.
+
 `core.nodes.no_work` says whether it may work at all, by the same rules that its owner sees. A node without a GPU is one
 device, its processors; many tasks may share them, and each pays for the work that it does.
 """
@@ -60,12 +63,12 @@ class OwnerRecord:
 
 @dataclass(frozen=True)
 class Seller:
-    """A node that may get work, as if it had none. The speeds are those of its slowest device and of its processors."""
+    """A node that may get work, as if it had none. The speeds are those of its slowest device and of one core."""
 
     candidate: Candidate
     house: bool
     device_ops_per_s: float
-    cpu_ops_per_s: float
+    core_ops_per_s: float
     reference_ops_per_s: float = USUAL_GPU_OPERATIONS_PER_S
     """The speed by which work on one of its GPUs is paid."""
 
@@ -83,7 +86,7 @@ class Seller:
         devices, needs = task.demand.devices, task.needs
         return PayTerms(
             share_uc(self.candidate.price_uc, self.size, needs),
-            quoted_ms(needs, self.device_ops_per_s * devices if devices else self.cpu_ops_per_s),
+            quoted_ms(needs, self.device_ops_per_s * devices if devices else self.core_ops_per_s),
             work_ms(needs, self.reference_ops_per_s),
         )
 
@@ -104,7 +107,7 @@ def seller_of(
     carries: Mapping[str, Any] = node.carries or {}
     asked_uc = price_uc(view.rules, terms.hourly_uc)
     reference = max((_reference(device) for device in gpus), default=USUAL_GPU_OPERATIONS_PER_S)
-    size = MachineSize(len(gpus), int(node.machine["cores"]), int(node.machine["memory_mib"]))
+    size = MachineSize(len(gpus), node.cores, node.memory_mib)
     work_price_uc, core_price_uc = unit_prices_uc(asked_uc, size, reference)
     candidate = Candidate(
         node_id=node.id,
@@ -125,7 +128,7 @@ def seller_of(
         available_until=windows.closes_at(view.rules.windows, now, node.utc_offset_s) if view.rules.windows else None,
     )
     slowest = min((float(device.measured_ops_per_s or 0) for device in gpus), default=0.0)
-    return Seller(candidate, node.house, slowest, _cpu_ops_per_s(working, size.cores), reference)
+    return Seller(candidate, node.house, slowest, _core_ops_per_s(working, size.cores), reference)
 
 
 def left_of(seller: Seller, reserved: Iterable[tuple[Demand, tuple[int, ...]]]) -> Candidate:
@@ -155,7 +158,7 @@ def supply_node_of(seller: Seller) -> SupplyNode:
         node_id=candidate.node_id,
         owner_id=candidate.owner_id,
         price_uc=candidate.price_uc,
-        cpu_operations_per_s=seller.cpu_ops_per_s,
+        core_operations_per_s=seller.core_ops_per_s,
         gpu_operations_per_s=seller.device_ops_per_s,
         devices=len(candidate.devices),
         gpu_memory_mib=min((device.memory_mib for device in candidate.devices), default=0),
@@ -169,10 +172,10 @@ def supply_node_of(seller: Seller) -> SupplyNode:
     )
 
 
-def _cpu_ops_per_s(working: Iterable[KnownDevice], cores: int) -> float:
-    """What was measured of its processors, or what so many cores usually do."""
+def _core_ops_per_s(working: Iterable[KnownDevice], cores: int) -> float:
+    """What one core did while all worked, or what one usually does. A task of known work has one core."""
     measured = sum(device.measured_ops_per_s or 0 for device in working if device.kind == CPU)
-    return float(measured or cores * OPERATIONS_PER_CORE_S)
+    return measured / max(1, cores) or OPERATIONS_PER_CORE_S
 
 
 def _reference(device: KnownDevice) -> float:

@@ -45,7 +45,7 @@ class MachineSize(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SupplyNode:
-    """A node that may get work: its price per device-hour, the speed of its processors, and of its slowest GPU.
+    """A node that may get work: its price per device-hour, the speed of one core, and of its slowest GPU.
 
     `devices` counts GPUs; a task that asks for none works with the processors. Memory is one GPU's and the machine's.
     """
@@ -53,7 +53,7 @@ class SupplyNode:
     node_id: UUID
     owner_id: UUID
     price_uc: int
-    cpu_operations_per_s: float
+    core_operations_per_s: float
     gpu_operations_per_s: float = 0.0
     devices: int = 0
     gpu_memory_mib: int = 0
@@ -135,8 +135,8 @@ def terms(needs: Needs, node: SupplyNode) -> PayTerms:
 
 
 def speed_of(node: SupplyNode, needs: Needs) -> float:
-    """How fast a node does such a task: with as many GPUs as it needs, or else with its processors."""
-    return node.gpu_operations_per_s * needs.devices if needs.devices else node.cpu_operations_per_s
+    """How fast a node does such a task: with as many GPUs as it needs, or else with one core."""
+    return node.gpu_operations_per_s * needs.devices if needs.devices else node.core_operations_per_s
 
 
 def can_run(node: SupplyNode, kind: str, needs: Needs) -> bool:

@@ -106,7 +106,7 @@ class PlacementRounds:
     def _set_terms(self, attempt: SimulatedAttempt, job: SimulatedJob) -> None:
         """Its price, the time that is paid for, how long it should take, and when it is late."""
         seller, devices = self._nodes.sellers[attempt.node], job.demand.devices
-        speed = seller.device_ops_per_s * devices if devices else seller.cpu_ops_per_s
+        speed = seller.device_ops_per_s * devices if devices else seller.core_ops_per_s
         hourly_uc = share_uc(seller.candidate.price_uc, seller.size, job.needs)
         terms = PayTerms(hourly_uc, quoted_ms(job.needs, speed), work_ms(job.needs, seller.reference_ops_per_s))
         attempt.terms, attempt.expected_us = terms, int(job.needs.operations / max(1.0, speed) * SECOND)

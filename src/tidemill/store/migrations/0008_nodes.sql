@@ -46,6 +46,9 @@ CREATE TABLE node (
     cloned_at         timestamptz,
     -- What the machine said of itself last (core.hardware.Machine), and the rules of its owner (core.nodes.rule_book).
     machine           jsonb,
+    -- How many cores and how much memory its last passed challenge showed; nothing before the first.
+    measured_cores    integer,
+    measured_mib      bigint,
     -- What it can carry out (core.nodes.carries.Carries).
     carries           jsonb,
     rules             jsonb NOT NULL DEFAULT '{}',

@@ -51,8 +51,8 @@ GRANT SELECT, INSERT ON pool_identity TO {program};
 GRANT SELECT, INSERT (id, account_id, name, sha256, house, labels, uses_max, made_at, expires_at),
     UPDATE (uses, revoked_at, letter_at), DELETE ON join_token TO {program};
 GRANT SELECT, INSERT (id, account_id, key, join_token_id, name, house, life, agent, refused_agent, rules, joined_at),
-    UPDATE (name, life, agent, refused_agent, cloned_at, machine, carries, rules, utc_offset_s, suspended_reason,
-            wishes, removed_at, removed_reason)
+    UPDATE (name, life, agent, refused_agent, cloned_at, machine, measured_cores, measured_mib, carries, rules,
+            utc_offset_s, suspended_reason, wishes, removed_at, removed_reason)
     ON node TO {program};
 GRANT SELECT, INSERT, UPDATE, DELETE ON device TO {program};
 GRANT SELECT, INSERT, UPDATE ON presence TO {program};

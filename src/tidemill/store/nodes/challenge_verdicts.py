@@ -1,7 +1,7 @@
 """Outcomes of challenges: leased, weighed by core between two short transactions, and written with their consequences.
 
-Whoever writes a conclusion must still hold its lease. A pass writes the measurements of the devices and makes the node
-active; anything but a pass or an expiry takes that back. Both append an event with the figures.
+Whoever writes a conclusion must still hold its lease. A pass writes what was measured of the machine and its devices,
+and makes the node active; anything but a pass or an expiry takes that back. Both append an event with the figures.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
 from tidemill.core.nodes.challenge.conclusions import ChallengeEvidence, Conclusion
 from tidemill.core.nodes.challenge.events import NodeChallengeFailed, NodeChallengePassed
-from tidemill.core.nodes.challenge.figures import Figures
+from tidemill.core.nodes.challenge.figures import Figures, MachineFigures
 from tidemill.core.nodes.challenge.messages import ChallengeAnswer, answer_of
 from tidemill.core.nodes.challenge.states import ChallengeState
 from tidemill.core.nodes.life import LifeChange, LifeRefusal, NodeLife, after
@@ -71,6 +71,7 @@ _LOCK_ROUND = Query("nodes/challenge/lock_round")
 _CLOSE_ROUND = Query("nodes/challenge/close_round")
 _SCHEDULE = Query("nodes/challenge/schedule")
 _MEASURED = Query("nodes/challenge/measured")
+_MEASURED_MACHINE = Query("nodes/challenge/measured_machine")
 _SET_LIFE = Query("nodes/challenge/set_life")
 _FORGET = Query("nodes/challenge/forget", UUID)
 
@@ -137,7 +138,8 @@ async def apply(
     await _CLOSE_ROUND.run(transaction, id=round_id, now=now)
     await _schedule(transaction, challenge, conclusion, due_at, now)
     if conclusion.state is ChallengeState.PASSED:
-        await _write_measured(transaction, challenge.node_id, conclusion.figures, now)
+        assert conclusion.machine, "whoever passed was measured"
+        await _write_measured(transaction, challenge.node_id, conclusion.figures, conclusion.machine, now)
     await _change_life(transaction, challenge.node_id, life, conclusion.state, enough_stake=enough_stake)
     await _tell(transaction, challenge, conclusion, ids, now)
     return True
@@ -164,7 +166,12 @@ async def _schedule(
     )
 
 
-async def _write_measured(transaction: Connection, node_id: UUID, figures: Sequence[Figures], now: Instant) -> None:
+async def _write_measured(
+    transaction: Connection, node_id: UUID, figures: Sequence[Figures], machine: MachineFigures, now: Instant
+) -> None:
+    await _MEASURED_MACHINE.run(
+        transaction, node_id=node_id, cores=machine.measured_cores, memory_mib=machine.measured_mib
+    )
     await _MEASURED.run(
         transaction,
         node_id=node_id,
@@ -196,7 +203,9 @@ async def _tell(
         return
     who = (challenge.account_id, challenge.node_id)
     if conclusion.state is ChallengeState.PASSED:
-        passed = NodeChallengePassed(*who, conclusion.figures, challenge.round_trip_ms)
+        assert conclusion.machine, "whoever passed was measured"
+        reduced = tuple(finding.sentence for finding in conclusion.reduced)
+        passed = NodeChallengePassed(*who, conclusion.figures, challenge.round_trip_ms, conclusion.machine, reduced)
         await events.append(transaction, [passed], ids, now)
         return
     codes = tuple(dict.fromkeys(finding.refusal.code for finding in conclusion.findings))

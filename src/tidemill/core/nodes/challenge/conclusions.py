@@ -16,14 +16,24 @@ from tidemill.core.nodes.challenge.figures import (
     OF_SPEED,
     DeviceCheck,
     Figures,
+    MachineFigures,
     UnsupportedClaim,
     figures,
     impossible,
     late,
+    machine_figures,
     missed,
+    reduced_claims,
     unsupported_claims,
 )
-from tidemill.core.nodes.challenge.messages import AnswerStep, ChallengeAnswer, ChallengePart, DeviceOpenings, LinkRate
+from tidemill.core.nodes.challenge.messages import (
+    HOST,
+    AnswerStep,
+    ChallengeAnswer,
+    ChallengePart,
+    DeviceOpenings,
+    LinkRate,
+)
 from tidemill.core.nodes.challenge.sizes import ChallengePlan, device_draw
 from tidemill.core.nodes.challenge.states import ChallengeHappening, ChallengeState, after
 from tidemill.core.settings.sections.challenge import ChallengeSettings
@@ -55,14 +65,16 @@ class ChallengeEvidence:
 class Conclusion:
     """The final state, the figures, the claims they do not support, and how often the node was late in a row.
 
-    An `excused` node stays as it was before.
+    An `excused` node stays as it was before. Of the claims in `reduced` less counts than was said; they fail nobody.
     """
 
     state: ChallengeState
     late: int
     excused: bool = False
     figures: tuple[Figures, ...] = ()
+    machine: MachineFigures | None = None
     findings: tuple[UnsupportedClaim, ...] = ()
+    reduced: tuple[UnsupportedClaim, ...] = ()
 
 
 def conclude(
@@ -80,11 +92,14 @@ def conclude(
     checks = _device_checks(evidence, random)
     measured = figures(evidence.asked, checks, _rates(evidence.answers), nvlink)
     unsupported = unsupported_claims(measured, checks, rules)
-    if unsupported and evidence.relinked and all(finding.refusal in OF_SPEED for finding in unsupported):
-        return _late(evidence, measured, unsupported)
-    return _ended(
-        evidence, ChallengeHappening.DISPROVED if unsupported else ChallengeHappening.PROVED, 0, measured, unsupported
-    )
+    machine = machine_figures(evidence.asked, measured, rules)
+    reduced = reduced_claims(machine)
+    devices = [device for device in measured if device.index != HOST]
+    if evidence.relinked and _only_seems_slow(evidence, unsupported, reduced):
+        return _late(evidence, devices, unsupported)
+    happening = ChallengeHappening.DISPROVED if unsupported else ChallengeHappening.PROVED
+    ended = _ended(evidence, happening, 0, devices, unsupported)
+    return replace(ended, machine=machine, reduced=tuple(reduced))
 
 
 def next_due(state: ChallengeState, rules: ChallengeSettings, draw: float, now: Instant) -> Instant:
@@ -112,6 +127,15 @@ def _late(
     times = evidence.late + 1
     happening = ChallengeHappening.TIME_UP if times < LATE_MAX else ChallengeHappening.DISPROVED
     return _ended(evidence, happening, times, measured, [late(times), *unsupported])
+
+
+def _only_seems_slow(
+    evidence: ChallengeEvidence, unsupported: Sequence[UnsupportedClaim], reduced: Sequence[UnsupportedClaim]
+) -> bool:
+    """Whether nothing but speed was wanting. Nobody fails for reduced claims, so the last time these count as shown."""
+    if unsupported:
+        return all(finding.refusal in OF_SPEED for finding in unsupported)
+    return bool(reduced) and evidence.late + 1 < LATE_MAX
 
 
 def _device_checks(evidence: ChallengeEvidence, random: bytes) -> Mapping[int, DeviceCheck]:

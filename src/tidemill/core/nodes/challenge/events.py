@@ -3,16 +3,19 @@
 from dataclasses import dataclass
 
 from tidemill.core.events.log import Event
-from tidemill.core.nodes.challenge.figures import Figures
+from tidemill.core.nodes.challenge.figures import Figures, MachineFigures
 from tidemill.core.nodes.events import NodeSubject
 
 
 @dataclass(frozen=True)
 class NodeChallengePassed(NodeSubject, Event, kind="node.challenge_passed"):
-    """A node showed what it claims. Speeds include the way there and back, which took about as long as is said."""
+    """A node showed what it claims. Speeds include the way there and back, which took about as long as is said. Each
+    sentence says of a claim that less of it counts."""
 
     devices: tuple[Figures, ...]
     round_trip_ms: int | None
+    machine: MachineFigures
+    sentences: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,21 @@
-"""The figures that a challenge yields about a device's claims, and every claim that they do not support.
+"""The figures that a challenge yields about a node's claims, and every claim that they do not support.
 
 Speed is operations over the time on our own clock, from sending the task to receiving the commitment, the round trip
 included. It counts up to the catalogue's figure and not beyond, so an agent with a faster way to multiply small
 integers gains nothing by it. Memory counts as shown when every drawn page was right.
+
+Cores are counted by what all of them did at once, over a speed that is the same for every machine: a share of the
+speed by which a core is paid. The speed of one core alone is not asked for, since a node that idles while it is
+measured would have more cores by it. A fast core may so count as several, each as fast as a customer may expect; a
+machine that is slow, busy or far away has fewer than it claims, at least one, and is not refused for it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidemill.core.clock import SECOND
-from tidemill.core.nodes.challenge.messages import LinkRate
+from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S
+from tidemill.core.nodes.challenge.messages import HOST, LinkRate
 from tidemill.core.nodes.challenge.sizes import SPEED_MAX, ChallengedDevice, ChallengePlan
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.kinds.quantities import ONE_PPM
@@ -28,6 +34,7 @@ class ChallengeRefusal(Refusal):
     PRODUCT_WRONG = "The multiplication is wrong: check the device, and run the agent's version that the pool asks for."
     SPEED_BELOW_CATALOGUE = "The device is slower than its model: free it, cool it, or check what it is."
     SPEED_BELOW_EARLIER = "The device is slower than it was before: free it, cool it, or check it."
+    CORES_NOT_SHOWN = "It gets work for as many as were shown: free the processors, and wait for the next challenge."
     CHALLENGE_LATE = "The answers came too late: see that the machine and its link are free, and wait for the next try."
     CHALLENGE_MISSED = "The node was not there when its owner's nodes were challenged: stay online for the next try."
     CHALLENGE_IMPOSSIBLE = "The node cannot be challenged: see to the cause, and wait for the next try."
@@ -54,6 +61,17 @@ class Figures:
 
 
 @dataclass(frozen=True)
+class MachineFigures:
+    """What was claimed and what was measured of the machine itself: its cores, all at once, and its memory."""
+
+    claimed_cores: int
+    measured_cores: int
+    claimed_mib: int
+    measured_mib: int
+    measured_ops_per_s: int
+
+
+@dataclass(frozen=True)
 class UnsupportedClaim:
     """A claim that is not supported: the refusal, and the figures that do not fit."""
 
@@ -77,17 +95,40 @@ class DeviceCheck:
 def figures(
     plan: ChallengePlan, checks: Mapping[int, DeviceCheck], rates: Sequence[LinkRate], nvlink: NvlinkSettings
 ) -> list[Figures]:
-    """The figures of every challenged device."""
+    """The figures of everything that was challenged: devices, and the machine itself where it is none of them."""
     return [
         _figures(device, checks[device.task.index], nvlink_ppm(plan, device, rates, nvlink)) for device in plan.devices
     ]
 
 
+def machine_figures(plan: ChallengePlan, challenged: Sequence[Figures], rules: ChallengeSettings) -> MachineFigures:
+    """The figures of the machine. All the memory that it claims counts if it filled the share that was asked for."""
+    shown = next(figures for figures in challenged if figures.index == plan.machine.index)
+    claimed = plan.machine.cores
+    cores = int(shown.measured_ops_per_s / (OPERATIONS_PER_CORE_S * rules.core_share))
+    return MachineFigures(
+        claimed_cores=claimed,
+        measured_cores=min(claimed, max(1, cores)),
+        claimed_mib=plan.machine.memory_mib,
+        measured_mib=plan.machine.memory_mib if shown.measured_mib else 0,
+        measured_ops_per_s=shown.measured_ops_per_s,
+    )
+
+
 def unsupported_claims(
-    of_devices: Sequence[Figures], checks: Mapping[int, DeviceCheck], rules: ChallengeSettings
+    challenged: Sequence[Figures], checks: Mapping[int, DeviceCheck], rules: ChallengeSettings
 ) -> list[UnsupportedClaim]:
     """Every claim that the figures do not support; none is a pass."""
-    return [finding for device in of_devices for finding in _about(device, checks[device.index], rules)]
+    return [finding for one in challenged for finding in _about(one, checks[one.index], rules)]
+
+
+def reduced_claims(machine: MachineFigures) -> list[UnsupportedClaim]:
+    """Every claim that counts for less than was said, and fails nobody."""
+    if machine.measured_cores == machine.claimed_cores:
+        return []
+    measured = f"all at once did {_giga(machine.measured_ops_per_s)}, as {machine.measured_cores:,} would."
+    claim = f"The machine claims {machine.claimed_cores:,} cores, which {measured}"
+    return [UnsupportedClaim(ChallengeRefusal.CORES_NOT_SHOWN, claim)]
 
 
 def nvlink_ppm(
@@ -115,7 +156,7 @@ def missed() -> UnsupportedClaim:
 
 
 def impossible(index: int, words: str) -> UnsupportedClaim:
-    return UnsupportedClaim(ChallengeRefusal.CHALLENGE_IMPOSSIBLE, f"Device {index}: {words}")
+    return UnsupportedClaim(ChallengeRefusal.CHALLENGE_IMPOSSIBLE, f"{_named(index)}: {words}")
 
 
 def _figures(device: ChallengedDevice, check: DeviceCheck, of_links_ppm: int) -> Figures:
@@ -135,7 +176,7 @@ def _figures(device: ChallengedDevice, check: DeviceCheck, of_links_ppm: int) ->
 
 
 def _about(device: Figures, check: DeviceCheck, rules: ChallengeSettings) -> Iterator[UnsupportedClaim]:
-    name = f"Device {device.index}, {device.name},"
+    name = f"{_named(device.index)}, {device.name},"
     if not check.memory:
         claim = f"{name} claims {device.claimed_mib:,} MiB and could not show what was asked for."
         yield UnsupportedClaim(ChallengeRefusal.MEMORY_NOT_SHOWN, claim)
@@ -149,6 +190,10 @@ def _about(device: Figures, check: DeviceCheck, rules: ChallengeSettings) -> Ite
     if device.measured_ops_per_s < device.earlier_ops_per_s * rules.earlier_share:
         least = f"it did {_giga(device.earlier_ops_per_s)} before, and {rules.earlier_share:.0%} of that is asked."
         yield UnsupportedClaim(ChallengeRefusal.SPEED_BELOW_EARLIER, f"{measured} {least}")
+
+
+def _named(index: int) -> str:
+    return "The machine" if index == HOST else f"Device {index}"
 
 
 def _giga(speed: int) -> str:

@@ -9,8 +9,9 @@ little; when half are missing it costs more than filling all the memory anew. do
 Arithmetic is of 64 bits and wraps. The array module is an argument: numpy on a CPU, CuPy on a GPU.
 """
 
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ _GOLDEN = 0x9E3779B97F4A7C15
 _ODD = 0xD6E8FEB86659FD93
 _OTHER_ODD = 0xBF58476D1CE4E5B9
 _WORD = 2**64
+_SLAB_COLUMNS = 64
+"""Fewer columns than this take a core longer to begin than to fill."""
 
 HARDENING = (
     "unsigned long long w = word; "
@@ -30,19 +33,17 @@ HARDENING = (
 """The loop of `hardened` in C, as CuPy's kernels need it."""
 
 
-def filling(task: MemoryTask, pages: Any, xp: Any) -> Iterator[None]:
-    """Fill the memory, which has one row a page; step by step, so that the caller can stop."""
-    columns = xp.arange(task.width, dtype=xp.uint64)
-    pages[: task.width] = first_pages(task, columns, xp)
+def filling(
+    task: MemoryTask, pages: Any, xp: Any, cores: int = 1, each: Callable[..., Iterable[None]] = map
+) -> Iterator[None]:
+    """Fill the memory, which has one row a page; step by step, so that the caller can stop. The columns of a step need
+    only earlier steps, so `each`, which is called as `map` is, may have several cores fill them at once."""
+    slabs = _slabs(task, cores)
+    pages[: task.width] = first_pages(task, xp.arange(task.width, dtype=xp.uint64), xp)
     for step in range(1, task.steps):
         yield
-        first = step * task.width
-        above = pages[first - task.width : first]
-        chosen = parents_of(task, step, above, xp)
-        mixed = above ^ _keys(task, columns + _u64(first, xp), xp)
-        for parent in range(PARENTS):
-            _mix(mixed, pages[chosen[:, parent]], xp)
-        pages[first : first + task.width] = _finished(task, mixed, above, xp)
+        for _ in each(partial(_fill_slab, task, pages, xp, step * task.width), slabs):
+            pass
 
 
 def first_pages(task: MemoryTask, positions: Any, xp: Any) -> Any:
@@ -80,6 +81,22 @@ def scrambled(words: Any, xp: Any) -> Any:
     """Every word, with each of its bits depending on all of them."""
     words = (words ^ (words >> _u64(30, xp))) * _u64(_OTHER_ODD, xp)
     return words ^ (words >> _u64(27, xp))
+
+
+def _slabs(task: MemoryTask, cores: int) -> list[slice]:
+    """The columns of a step in as many parts as there are cores, unless they would be too small to be worth it."""
+    count = max(1, min(cores, task.width // _SLAB_COLUMNS))
+    edges = [task.width * number // count for number in range(count + 1)]
+    return [slice(first, last) for first, last in pairwise(edges)]
+
+
+def _fill_slab(task: MemoryTask, pages: Any, xp: Any, first: int, slab: slice) -> None:
+    above = pages[first - task.width + slab.start : first - task.width + slab.stop]
+    chosen = parents_of(task, first // task.width, above, xp)
+    mixed = above ^ _keys(task, xp.arange(first + slab.start, first + slab.stop, dtype=xp.uint64), xp)
+    for parent in range(PARENTS):
+        _mix(mixed, pages[chosen[:, parent]], xp)
+    pages[first + slab.start : first + slab.stop] = _finished(task, mixed, above, xp)
 
 
 def _keys(task: MemoryTask, positions: Any, xp: Any) -> Any:

@@ -27,6 +27,11 @@ ROWS_DRAWN = 4
 
 LEAF_BYTES = DIGESTS_IN_LEAF * 8
 
+HOST = DEVICES_MAX
+"""The number under which a machine with GPUs shows its own cores and memory. Without GPUs its CPU shows them."""
+
+CHALLENGED_MAX = DEVICES_MAX + 1
+ChallengedIndex = Annotated[int, Whole(0, HOST)]
 LeafPosition = Annotated[int, Whole(0, 2**48)]
 ChallengeName = Annotated[str, Text(32)]
 
@@ -47,9 +52,9 @@ class AnswerStep(Enum):
 
 @dataclass(frozen=True)
 class DeviceTask:
-    """What one device must do: multiply first, then fill its memory and keep it."""
+    """What one device, or the machine itself, must do: multiply first, then fill its memory and keep it."""
 
-    index: Index
+    index: ChallengedIndex
     speed: SpeedTask
     memory: MemoryTask
 
@@ -75,7 +80,7 @@ class LinkRate:
 class DeviceDraw:
     """The pages and the rows that a device has to show."""
 
-    index: Index
+    index: ChallengedIndex
     pages: Annotated[tuple[LeafPosition, ...], Most(PAGES_DRAWN)]
     rows: Annotated[tuple[LeafPosition, ...], Most(ROWS_DRAWN)]
 
@@ -86,9 +91,9 @@ class ChallengeInstruction:
 
     challenge: ChallengeName
     keep_s: Annotated[int, Whole(1, 7 * 86_400)]
-    tasks: Annotated[tuple[DeviceTask, ...], Most(DEVICES_MAX)] = ()
+    tasks: Annotated[tuple[DeviceTask, ...], Most(CHALLENGED_MAX)] = ()
     pairs: Annotated[tuple[DevicePair, ...], Most(LINKS_MAX)] = ()
-    draws: Annotated[tuple[DeviceDraw, ...], Most(DEVICES_MAX)] = ()
+    draws: Annotated[tuple[DeviceDraw, ...], Most(CHALLENGED_MAX)] = ()
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ class ChallengeAnswer:
     """One answer of a node. `shown` is base64; `words` say why it cannot be challenged."""
 
     challenge: ChallengeName
-    device: Index
+    device: ChallengedIndex
     step: AnswerStep
     part: ChallengePart = ChallengePart.SPEED
     place: LeafPosition = 0

@@ -6,7 +6,8 @@ numbers. Digests are committed to before rows are drawn; a drawn row is shown in
 and must agree with A·(B·r) by Freivalds' check. Entries are from −8 to 7, so sums stay far below a float32's 24 bits.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,10 @@ _RIGHT = 2**32 - 1
 """The number of B among the matrices; no product has it."""
 
 
-def digests(task: SpeedTask, xp: Any) -> Iterator[Any]:
-    """The digests of each product's rows, product by product. This is the work that is timed."""
-    right = right_matrix(task, xp)
-    for number in range(task.products):
-        yield row_digests(left_rows(task, number, 0, task.side, xp) @ right, xp)
+def digests(task: SpeedTask, xp: Any, each: Callable[..., Iterable[Any]] = map) -> Iterable[Any]:
+    """The digests of each product's rows, product by product. This is the work that is timed. Products do not need each
+    other, so `each`, which is called as `map` is, may have several cores multiply at once."""
+    return each(partial(_product_digests, task, right_matrix(task, xp), xp), range(task.products))
 
 
 def right_matrix(task: SpeedTask, xp: Any) -> Any:
@@ -80,3 +80,7 @@ def right_times(task: SpeedTask, vector: Residues) -> Residues:
     slabs = range(0, task.side, _SLAB_ROWS)
     parts = [product(left_rows(task, _RIGHT, first, min(_SLAB_ROWS, task.side - first), np), vector) for first in slabs]
     return np.concatenate(parts)
+
+
+def _product_digests(task: SpeedTask, right: Any, xp: Any, number: int) -> Any:
+    return row_digests(left_rows(task, number, 0, task.side, xp) @ right, xp)

@@ -34,6 +34,7 @@ DiskMib = Annotated[int, Whole(0, 2**53)]
 Watts = Annotated[int, Whole(0, 100_000)]
 Degrees = Annotated[int, Whole(-100, 300)]
 Count = Annotated[int, Whole(0, 2**53)]
+CoreCount = Annotated[int, Whole(1, 65_536)]
 Index = Annotated[int, Whole(0, DEVICES_MAX - 1)]
 Rate = Annotated[int, Whole(0, 10**15)]
 
@@ -119,7 +120,7 @@ class Machine:
     kernel: Name
     architecture: Name
     cpu: Name
-    cores: Annotated[int, Whole(1, 65_536)]
+    cores: CoreCount
     memory_mib: Mib
     disk_mib: DiskMib
     devices: Annotated[tuple[Device, ...], Most(DEVICES_MAX)]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tidemill.core.settings.definition import setting
-from tidemill.core.settings.kinds.quantities import DURATION, MEMORY, SHARE
+from tidemill.core.settings.kinds.quantities import DURATION, SHARE
 
 
 @dataclass(frozen=True)
@@ -36,18 +36,24 @@ class ChallengeSettings:
     memory_share: float = setting(
         SHARE, "80%", low="1%", meaning="The share of a GPU's memory that is filled; the rest may be in use."
     )
-    cpu_memory_mib: int = setting(
-        MEMORY,
-        "1GiB",
-        low="1MiB",
-        meaning="The most memory that is filled where a CPU is the device; never more than a quarter of it.",
+    machine_memory_share: float = setting(
+        SHARE,
+        "12.5%",
+        low="0.001%",
+        meaning="The share of a machine's own memory that is filled; who cannot do that has not what it claims.",
     )
     speed_s: float = setting(
         DURATION,
         "1.5s",
         low="1ms",
         high="1m",
-        meaning="How long the multiplication takes a device as fast as it claims.",
+        meaning="How long the multiplication takes a device as fast as it claims, and a machine's cores, all at once.",
+    )
+    core_share: float = setting(
+        SHARE,
+        "50%",
+        low="0.01%",
+        meaning="A core counts for each time that a machine reaches this share of the speed by which a core is paid.",
     )
     catalogue_share: float = setting(
         SHARE, "20%", meaning="A GPU must reach this share of the speed that its model has in the catalogue."

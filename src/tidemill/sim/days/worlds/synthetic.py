@@ -108,5 +108,5 @@ def _member(number: int, owner: int, gpu: GpuType, count: int, price_uc: int, re
         kinds=frozenset(KINDS),
     )
     speed = gpu.fp16_tflops * 1e12 * EFFICIENCY
-    seller = Seller(candidate, False, speed, size.cores * OPERATIONS_PER_CORE_S, reference)
+    seller = Seller(candidate, False, speed, OPERATIONS_PER_CORE_S, reference)
     return Member(seller, f"provider-{owner + 1}")

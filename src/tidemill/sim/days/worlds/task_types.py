@@ -159,7 +159,7 @@ def _able(candidates: Sequence[Candidate], demand: Demand) -> Mask:
 def _field(world: World, task_type: TaskType, able: Mask) -> TaskTypeFit:
     sellers = [world.members[number].seller for number in np.flatnonzero(able).tolist()]
     speeds = [
-        max(1.0, seller.device_ops_per_s if task_type.demand.devices else seller.cpu_ops_per_s) for seller in sellers
+        max(1.0, seller.device_ops_per_s if task_type.demand.devices else seller.core_ops_per_s) for seller in sellers
     ]
     weights = [max(1, len(seller.candidate.devices)) for seller in sellers]
     mean = sum(weights) / sum(weight / speed for weight, speed in zip(weights, speeds, strict=True))

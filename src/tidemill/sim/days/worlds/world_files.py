@@ -94,7 +94,7 @@ def _row(member: Member) -> dict[str, Any]:
         "latency_ms": candidate.latency_ms,
         "kinds": sorted(candidate.kinds),
         "device_ops_per_s": seller.device_ops_per_s,
-        "cpu_ops_per_s": seller.cpu_ops_per_s,
+        "core_ops_per_s": seller.core_ops_per_s,
         "windows": [
             {"begins": window.begins, "ends": window.ends, "days": list(window.days)} for window in member.windows
         ],
@@ -128,7 +128,7 @@ def _member(number: int, provider: int, owner: str, row: Mapping[str, Any]) -> M
         latency_ms=_whole(row, "latency_ms"),
         kinds=_kinds(row),
     )
-    speeds = (_number(row, "device_ops_per_s", SPEED_MAX), _number(row, "cpu_ops_per_s", SPEED_MAX))
+    speeds = (_number(row, "device_ops_per_s", SPEED_MAX), _number(row, "core_ops_per_s", SPEED_MAX))
     seller = Seller(candidate, _yes_or_no(row, "house"), *speeds, reference)
     offset_s = row["utc_offset_s"]
     if type(offset_s) is not int or abs(offset_s) > 18 * 3600:
