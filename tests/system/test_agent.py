@@ -84,7 +84,7 @@ class Yard:
     scope="module", params=[pytest.param(LIGHT, id="light"), pytest.param({}, marks=pytest.mark.soak, id="whole")]
 )
 def pool(request: pytest.FixtureRequest) -> Iterator[Pool]:
-    """One for all: who kills it starts it again. Whole challenges fill a gigabyte and multiply for a second."""
+    """One for all: who kills it starts it again. Whole challenges fill gigabytes and multiply for a second."""
     settings = {**MANY, **request.param, "TIDEMILL_LINK_HEARTBEAT_S": "1s"}
     with reachable_directory() as home, pool_in(home, **settings) as pool:
         pool.up().set_up()

@@ -20,6 +20,7 @@ from tidemill.agent.machine.prover import Prover
 from tidemill.core.nodes.challenge.judgement import is_memory_shown, is_speed_shown
 from tidemill.core.nodes.challenge.messages import (
     CHALLENGE,
+    HOST,
     AnswerStep,
     ChallengeAnswer,
     ChallengeInstruction,
@@ -171,6 +172,17 @@ async def test_a_gpu_without_its_library_says_what_to_install(monkeypatch: pytes
     await desk.until(lambda: bool(desk.answers))
     assert desk.answers[0].step is AnswerStep.CANNOT
     assert "install the CuPy package" in desk.answers[0].words
+    await desk.prover.close()
+
+
+async def test_a_machine_with_gpus_shows_its_own_cores_and_memory_too() -> None:
+    desk, task = Desk(*GPUS), replace(TASK, index=HOST)
+    draw = device_draw(task, b"draw")
+    await desk.proved(replace(ASK, tasks=(task,)))
+    await desk.take(ChallengeInstruction(ASK.challenge, 600, draws=(draw,)))
+    await desk.until(lambda: len(desk.answers) == 2 + 4 + 24)
+    assert is_memory_shown(task, draw, desk.shown(HOST))
+    assert is_speed_shown(task, draw, desk.shown(HOST), b"vector!!" * 256)
     await desk.prover.close()
 
 

@@ -137,7 +137,7 @@ async def test_nodes_that_may_get_work_are_for_sale_at_their_price(shop: Shop) -
     found = {node.node_id: node for node in (await shop.look()).nodes}
     assert {node_id: node.price_uc for node_id, node in found.items()} == {cheap.id: 500_000, dear.id: 2_000_000}
     assert found[cheap.id].kinds == {"matmul", "script"}
-    assert found[cheap.id].core_operations_per_s == 10**10
+    assert found[cheap.id].core_operations_per_s == 10**10 / found[cheap.id].cores
 
 
 async def test_what_is_quoted_is_placed_on_every_node_of_the_quote_and_paid_within_it(shop: Shop) -> None:

@@ -173,8 +173,12 @@ async def test_an_honest_node_passes_becomes_active_and_is_measured(pool: Pool, 
     assert device["measured_mib"] == 1
     assert device["measured_ops_per_s"] == node.tasks.tasks[0].speed.operations * 2  # it took half a second
     assert (device["nvlink_ppm"], device["measured_at"]) == (1_000_000, pool.now)
+    machine = await pool.row("SELECT measured_cores, measured_mib FROM node WHERE id = $1", node.id)
+    assert tuple(machine) == (1, 64_000), "so little work in half a second is that of one core at the most"
     (event,) = await told(pool.database, "node.challenge_passed")
     assert event.accounts == [owner_id]
+    assert event.body["machine"]["claimed_cores"] == 8
+    assert "claims 8 cores" in event.body["sentences"][0]
     assert event.body["devices"][0]["measured_mib"] == 1
     assert (await pool.row("SELECT count(*) AS n FROM challenge_answer"))["n"] == 0
     async with pool.database.connection() as connection:

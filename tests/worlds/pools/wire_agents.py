@@ -3,6 +3,7 @@
 Each is one node, known by a key that follows from its number. It comes back by itself when its link breaks, and keeps
 what it reported until the pool says that it is safe, as a real agent's spool does; when its process is killed, that is
 lost. What it does with an offer is for whoever made it to say: `offered` and `called_off` are called with each order.
+Where it works on challenges, it does so on this machine, whatever it claims to be.
 """
 
 import asyncio
@@ -18,8 +19,10 @@ from typing import Any
 from uuid import UUID
 
 from tests.worlds.databases.dispatch_world import result_of
+from tidemill.agent.machine.prover import Prover
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.jobs.receipts import INLINE_MAX_BYTES, AttemptOutcome, Receipt, batch_bytes, sign_batch
+from tidemill.core.nodes.challenge.messages import CHALLENGE
 from tidemill.core.nodes.machine.abilities import NodeAbilities, abilities_bytes
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine, facts_of
 from tidemill.core.signatures import Identity
@@ -28,13 +31,18 @@ from tidemill.wire.handshake import CallingAgent
 from tidemill.wire.link import AgentLink, Closed, Instructed, Joined, LinkEvent, Safe, TurnedAway
 from tidemill.wire.link_frames import agent_end
 from tidemill.wire.link_phases import LinkPhase
-from tidemill.wire.messages import Assignment, BeatMessage, Cancel, DeviceBeatMessage, Facts, Report
+from tidemill.wire.messages import Assignment, BeatMessage, Cancel, DeviceBeatMessage, Facts, Report, Wish
 
 CORES = 4
 MEMORY_MIB = 32_000
 TICK_S = 0.25
 FRAME = 64 * 1024
 CARRIES = abilities_bytes(NodeAbilities(("matmul",), ()))
+
+
+def simulated(number: int, cores: int = CORES, memory_mib: int = MEMORY_MIB) -> Machine:
+    device = Device(0, DeviceKind.CPU, "a simulated processor", f"simulated-{number}", memory_mib, "6.1")
+    return Machine("Linux", "6.1", "x86_64", "a simulated processor", cores, memory_mib, 500_000, (device,))
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,10 @@ class Crowd:
     random: Random
     offered: Callable[["WireAgent", Assignment], None]
     called_off: Callable[["WireAgent", Cancel], None] = lambda *_: None
+    claimed: Callable[[int], Machine] = simulated
+    real: Machine | None = None
+    """What challenges are worked on with; without it nobody answers them."""
+
     agents: "list[WireAgent]" = field(default_factory=list)
     away: "set[WireAgent]" = field(default_factory=set)
     _dialling: set[asyncio.Future[None]] = field(default_factory=set)
@@ -109,6 +121,8 @@ class WireAgent(asyncio.Protocol):
         self._spool: list[Report] = []
         self._safe: int | None = None
         self._beats = 0
+        self._prover = Prover(lambda: crowd.real, self._told) if crowd.real else None
+        self._proving: set[asyncio.Future[None]] = set()
 
     @property
     def node_id(self) -> UUID:
@@ -237,6 +251,10 @@ class WireAgent(asyncio.Protocol):
                         self.crowd.offered(self, order)
                     elif isinstance(order, Cancel):
                         self.crowd.called_off(self, order)
+                    elif isinstance(order, Wish) and order.kind == CHALLENGE and self._prover:
+                        proving = asyncio.ensure_future(self._prover.take(order.body))
+                        self._proving.add(proving)
+                        proving.add_done_callback(self._proving.discard)
             case TurnedAway() | Closed():
                 assert self.transport
                 self.transport.abort()
@@ -248,22 +266,24 @@ class WireAgent(asyncio.Protocol):
             self._node_id = node_id
         if self._safe is None:
             self._safe = received
-            self._spool = [Facts("machine", _machine(self.number)), Facts("sandbox", CARRIES), *self._spool]
+            self._spool = [
+                Facts("machine", facts_of(self.crowd.claimed(self.number))),
+                Facts("sandbox", CARRIES),
+                *self._spool,
+            ]
         self._forget(received)
         assert self.link
         for one in self._spool:
             self.link.report(one)
 
+    async def _told(self, report: Report) -> bool:
+        self.report(report)
+        return True
+
     def _forget(self, received: int) -> None:
         assert self._safe is not None
         del self._spool[: max(0, received - self._safe)]
         self._safe = max(self._safe, received)
-
-
-def _machine(number: int) -> bytes:
-    device = Device(0, DeviceKind.CPU, "a simulated processor", f"simulated-{number}", MEMORY_MIB, "6.1")
-    sizes = (CORES, MEMORY_MIB, 500_000)
-    return facts_of(Machine("Linux", "6.1", "x86_64", "a simulated processor", *sizes, (device,)))
 
 
 def _now() -> Instant:

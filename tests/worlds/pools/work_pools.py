@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from tests.worlds.pools.agents import join_token
@@ -105,10 +105,10 @@ class Hands:
 
 
 @contextmanager
-def hands(home: Path, door: Door, numbers: Sequence[int]) -> Iterator[Hands]:
-    """Agents that wait for the test's word; gone at its end."""
+def hands(home: Path, door: Door, numbers: Sequence[int], **more: Any) -> Iterator[Hands]:
+    """Agents that wait for the test's word; gone at its end. `more` says what they claim, and what they have."""
     loop = asyncio.new_event_loop()
-    crowd = Crowd(home, door, numbers, Random(7), lambda who, offer: made.offers.append((who, offer)))
+    crowd = Crowd(home, door, numbers, Random(7), lambda who, offer: made.offers.append((who, offer)), **more)
     crowd.called_off = lambda who, stop: made.stops.append((who, stop))
     made = Hands(crowd, loop)
     thread = threading.Thread(target=loop.run_forever)

@@ -1,7 +1,7 @@
 """One device at work on a challenge: it multiplies, fills its memory, and shows parts of both.
 
-A CPU works with numpy, all its cores at once, a GPU with CuPy, which its owner installs to fit the driver; the same code
-runs on both. Every method blocks: call it in a thread.
+A CPU works with numpy and all its cores at once, a GPU with CuPy, which its owner installs to fit the driver; the same
+code runs on both. Every method blocks: call it in a thread.
 """
 
 import contextlib

@@ -164,6 +164,7 @@ STATUS: Mapping[Refusal, int] = {
     ChallengeRefusal.PRODUCT_WRONG: 422,
     ChallengeRefusal.SPEED_BELOW_CATALOGUE: 422,
     ChallengeRefusal.SPEED_BELOW_EARLIER: 422,
+    ChallengeRefusal.CORES_NOT_SHOWN: 422,
     ChallengeRefusal.CHALLENGE_LATE: 409,
     ChallengeRefusal.CHALLENGE_MISSED: 409,
     ChallengeRefusal.CHALLENGE_IMPOSSIBLE: 409,

@@ -40,7 +40,7 @@ class ChallengeSettings:
         SHARE,
         "12.5%",
         low="0.001%",
-        meaning="The share of a machine's own memory that is filled; who cannot do that has not what it claims.",
+        meaning="The share of the memory that a machine claims, GPUs aside, that is filled to show that it is there.",
     )
     speed_s: float = setting(
         DURATION,
@@ -53,7 +53,7 @@ class ChallengeSettings:
         SHARE,
         "50%",
         low="0.01%",
-        meaning="A core counts for each time that a machine reaches this share of the speed by which a core is paid.",
+        meaning="The share of a core's reference speed that all cores at work must reach for each core that counts.",
     )
     catalogue_share: float = setting(
         SHARE, "20%", meaning="A GPU must reach this share of the speed that its model has in the catalogue."
