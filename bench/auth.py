@@ -23,7 +23,7 @@ CONNECTIONS = 8
 PASSWORD = secrets.token_hex(12)
 ADDRESS = "bench@pool.example"
 UNLIMITED = {
-    **{f"TIDEMILL_LIMITS_{who}_PER_MINUTE": "10000000" for who in ("SESSION", "CUSTOMER", "STRANGER")},
+    **{f"TIDEMILL_LIMITS_{who}_PER_MINUTE": "10000000" for who in ("ACCOUNT", "CUSTOMER", "STRANGER")},
     "TIDEMILL_LOGIN_ACCESS_TOKEN_S": "1h",
 }
 """Limits that no benchmark reaches."""

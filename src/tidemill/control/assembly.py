@@ -15,6 +15,7 @@ from tidemill.control.http.denials import Denials
 from tidemill.control.http.limiter import Limiter
 from tidemill.control.http.limits import CallerLimits
 from tidemill.control.jobs.attempt_reports import AttemptReportIntake
+from tidemill.control.jobs.pricing_queue import PricingQueue
 from tidemill.control.metrics import LinkMetrics
 from tidemill.control.nodes.node_registry import LinkRefusals, NodeRegistry
 from tidemill.control.parts import Parts
@@ -63,6 +64,7 @@ async def make_control(parts: Parts, route_database: Database) -> Control:
         attempt_reports=intake,
         link_refusals=link_refusals,
         verification=verification,
+        pricing=PricingQueue(settings.market),
     )
 
 

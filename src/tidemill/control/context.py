@@ -17,6 +17,7 @@ from tidemill.control.http.denials import Denials
 from tidemill.control.http.limiter import Limiter
 from tidemill.control.http.limits import CallerLimits
 from tidemill.control.jobs.attempt_reports import AttemptReportIntake
+from tidemill.control.jobs.pricing_queue import PricingQueue
 from tidemill.control.loops.frame import LoopRunner
 from tidemill.control.nodes.node_registry import LinkRefusals
 from tidemill.control.parts import Parts
@@ -61,6 +62,7 @@ class Control(Parts):
     link_refusals: LinkRefusals
     artefacts: ArtefactStore
     verification: ReaderKey
+    pricing: PricingQueue
     backups: BackupTarget | None = None
     supply: SupplyCache = field(default_factory=SupplyCache)
     streams: Counter[str] = field(default_factory=Counter)

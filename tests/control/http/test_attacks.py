@@ -25,7 +25,7 @@ from tidemill.store.events import events
 SETTINGS = {
     "TIDEMILL_HTTP_HEADER_DEADLINE_S": "1",
     "TIDEMILL_HTTP_KEEP_ALIVE_S": "1",
-    "TIDEMILL_HTTP_EVENT_STREAMS_MAX": "3",
+    "TIDEMILL_HTTP_EVENT_STREAMS_PER_CALLER_MAX": "3",
 }
 
 
@@ -74,7 +74,7 @@ def test_an_empty_line_after_an_answer_does_not_keep_a_connection_for_ever(up: R
     assert answer == b"" or b" 408 " in answer
 
 
-def test_strangers_cannot_take_all_streams_from_operators(up: Running) -> None:
+def test_a_stranger_has_few_streams_and_operators_are_let_in_beyond(up: Running) -> None:
     with httpx2.Client(timeout=5) as client:
         streams = [client.send(client.build_request("GET", up.url + "/api/v1/events"), stream=True) for _ in range(3)]
         assert {stream.status_code for stream in streams} == {200}

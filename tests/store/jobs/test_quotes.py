@@ -1,7 +1,7 @@
 """What is for sale, what is quoted, and that it is placed and paid within the quote; and what customers then see."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -245,16 +245,27 @@ async def test_a_job_is_confirmed_once_at_its_price_and_before_its_quote_expires
     assert await shop.plan(job_id) is JobRefusal.JOB_NOT_QUOTED
 
 
-async def test_an_account_has_so_many_unconfirmed_jobs_and_forgotten_ones_do_not_count(shop: Shop) -> None:
+async def test_jobs_that_were_never_confirmed_are_bounded_and_forgotten(shop: Shop) -> None:
     parts, now, customer = shop.world.parts, shop.world.now, shop.world.customer
-    forgotten, _ = await shop.quoted()
+    _, made = await shop.quoted()
+    called_off, _ = await shop.quoted()
+    kept, _ = await shop.confirmed()
     async with parts.loop_database.transaction() as transaction:
-        assert await jobs.room_for_another(transaction, customer, 1, now) is JobRefusal.TOO_MANY_UNCONFIRMED
-        assert await jobs.room_for_another(transaction, customer, 2, now) is None
-        assert await jobs.room_for_another(transaction, UUID(int=5), 1, now) is None
-    async with parts.loop_database.transaction() as transaction:
-        assert await jobs.room_for_another(transaction, customer, 1, Instant(now + 8 * DAY)) is None
-    assert (await shop.job(forgotten)).state is JobState.EXPIRED
+        assert await jobs.call_off(transaction, called_off, customer, parts.ids, now) is None
+
+    async def refused(account_id: UUID, **bounds: int) -> JobRefusal | None:
+        market = replace(parts.settings.market, **bounds)
+        async with parts.loop_database.transaction() as transaction:
+            return await jobs.room_for_another(transaction, account_id, market)
+
+    assert await refused(customer, unconfirmed_max=2) is JobRefusal.TOO_MANY_UNCONFIRMED
+    assert await refused(customer, unconfirmed_max=3) is None
+    assert await refused(customer, unconfirmed_max_bytes=1_000) is JobRefusal.UNCONFIRMED_TOO_LARGE
+    assert await refused(UUID(int=5), unconfirmed_max=1) is None
+    assert not await jobs.forget_unconfirmed(parts.loop_database, made.expires_at, 100)
+    assert await jobs.forget_unconfirmed(parts.loop_database, Instant(made.expires_at + 1), 100) == 2
+    assert await refused(customer, unconfirmed_max=1) is None
+    assert (await shop.job(kept)).state is JobState.QUEUED
 
 
 async def test_jobs_are_listed_newest_first_and_counted_in_the_queue(shop: Shop) -> None:

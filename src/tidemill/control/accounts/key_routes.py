@@ -11,7 +11,9 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
 from tidemill.control.accounts.caller_account import locked_caller_account
 from tidemill.control.context import CallerPart, Control, ControlPart
 from tidemill.control.http.exact_numbers import ExactRoute
+from tidemill.control.http.limit_checks import limited
 from tidemill.control.http.problems import RouteRefused, documented, unless_refused
+from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.http.views import API, IN_ORDER, Credits, Timestamp, View
 from tidemill.control.notices.letters import tell
 from tidemill.core.accounts.account import Account
@@ -92,6 +94,7 @@ async def list_keys(control: ControlPart, caller: CallerPart) -> KeyList:
 @router.post("", status_code=201, responses=documented(409, 413, 422))
 async def make(body: NewKey, control: ControlPart, caller: CallerPart) -> NewKeyView:
     """Make an API key. It is shown in this answer and never again."""
+    await _count(control, caller)
     secret, now = write_key(secrets.token_bytes(SECRET_BYTES)), control.clock.now()
     async with control.route_database.transaction() as transaction:
         account = await locked_caller_account(transaction, caller)
@@ -103,6 +106,7 @@ async def make(body: NewKey, control: ControlPart, caller: CallerPart) -> NewKey
 @router.post("/{key_id}/rotate", status_code=201, responses=documented(404, 409, 422))
 async def rotate(key_id: UUID, control: ControlPart, caller: CallerPart) -> NewKeyView:
     """Make a key of the same kind in its place. The old one works on for a while, so that nothing stands still."""
+    await _count(control, caller)
     secret, now = write_key(secrets.token_bytes(SECRET_BYTES)), control.clock.now()
     until = Instant(now + int(control.settings.login.key_overlap_s * SECOND))
     async with control.route_database.transaction() as transaction:
@@ -119,6 +123,12 @@ async def revoke(key_id: UUID, control: ControlPart, caller: CallerPart) -> None
         refusal = await api_keys.revoke(transaction, caller.account_id, key_id, control.ids, control.clock.now())
         if refusal is not None:
             raise RouteRefused(refusal)
+
+
+async def _count(control: Control, caller: Caller) -> None:
+    """Each key is written into the audit trail, and causes a letter: so many an hour, and no more."""
+    whose, refusal = caller.account_bucket, RequestRefusal.TOO_MANY_CREDENTIALS
+    await limited(control, control.limits.credentials, whose, refusal=refusal)
 
 
 def _draft(body: NewKey, account: Account, caller: Caller, key_id: UUID, now: Instant) -> ApiKey:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.control.context import Control
+from tidemill.control.http.limit_checks import limited_by_address
 from tidemill.control.http.problems import RouteRefused, unless_refused
-from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.notices.letters import tell
 from tidemill.core.accounts.account import Account
 from tidemill.core.accounts.addresses import Address
@@ -24,7 +24,6 @@ from tidemill.core.accounts.second_factor import SecondFactorRefusal, is_time_co
 from tidemill.core.accounts.sessions import Session, SessionOrigin
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.notices.mail import LetterKind, LetterValue
-from tidemill.core.rate_limits import Limit, address_key
 from tidemill.core.refusals import Refusal
 from tidemill.store.accounts import accounts, logins, second_factors, sessions
 from tidemill.store.accounts.logins import LoginResult
@@ -147,18 +146,6 @@ async def refresh_session(control: Control, refresh_token: str, device: SessionO
             transaction, refresh_token, following, device, rules=control.session_rules, ids=control.ids, now=now
         )
     return OpenSession(unless_refused(session), following)
-
-
-async def limited_by_address(control: Control, limit: Limit, device: SessionOrigin) -> None:
-    """Take one from the limit of the device's address, or refuse."""
-    await limited(control, limit, address_key(device.address))
-
-
-async def limited(control: Control, limit: Limit, whose: str) -> None:
-    """Take one from a limit, or refuse."""
-    allowance = await control.limiter.allowed(whose, limit)
-    if not allowance.allowed:
-        raise RouteRefused(RequestRefusal.RATE_LIMITED, allowance.retry_after_s)
 
 
 @asynccontextmanager

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.control.accounts.caller_account import locked_caller_account
-from tidemill.control.accounts.login import limited, limited_by_address
 from tidemill.control.context import Control
+from tidemill.control.http.limit_checks import limited, limited_by_address
 from tidemill.control.http.problems import RouteRefused, unless_refused
 from tidemill.control.notices.letters import ask_for_proof, may_write_to, tell, tell_address
 from tidemill.core.accounts.account import Account, AccountStateRefusal, Language
@@ -118,7 +118,7 @@ async def reset(control: Control, proof: MailProof, password: str, device: Sessi
 
 async def change_password(control: Control, caller: Caller, password: str) -> None:
     """Set another password, for an owner who has just typed the old one."""
-    await limited(control, control.limits.door, caller.bucket)
+    await limited(control, control.limits.door, caller.account_bucket)
     password_hash = await control.passwords.hash(password)
     now = control.clock.now()
     async with control.route_database.transaction() as transaction:
@@ -129,7 +129,7 @@ async def change_password(control: Control, caller: Caller, password: str) -> No
 
 async def change_address(control: Control, caller: Caller, address: Address) -> None:
     """Write to the new address; the account moves when it is confirmed. A limit keeps callers from mass mail."""
-    await limited(control, control.limits.mail, caller.bucket)
+    await limited(control, control.limits.mail, caller.account_bucket)
     if not await may_write_to(control, address, MailedTokenPurpose.NEW_ADDRESS):
         return
     now = control.clock.now()

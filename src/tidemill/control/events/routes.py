@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -13,7 +12,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, BeforeValidator
 
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit, device_of
-from tidemill.control.http.counted_stream import CountedStream
+from tidemill.control.http.counted_stream import CountedStream, check_room
 from tidemill.control.http.guard import GuardedRoute
 from tidemill.control.http.problems import RouteRefused, documented
 from tidemill.control.http.statuses import RequestRefusal
@@ -32,9 +31,6 @@ router = APIRouter(prefix=API, tags=["events"], route_class=GuardedRoute)
 
 _STILL_IN_S = 10.0
 """How often a stream looks whether its reader may still read."""
-
-_EACH_MIN = 10
-"""How many streams one reader may have; a tenth of all, if that is more."""
 
 _SCAN_MAX = 2_000
 """How many events one page may look through; a reader who may see few gets the rest with the next page."""
@@ -88,12 +84,9 @@ async def events(
     if "application/json" in request.headers.get("accept", ""):
         return _page_view(await page(control, caller.reader, cursor or LOG_START, most))
     device = device_of(request)
-    reader_key = control.limits.whose_request(caller, device.address)
-    is_full = partial(_is_full, control, reader_key, caller.reader.operator)
-    if is_full():  # refuse before asking the database; `CountedStream` checks again when it counts
-        raise RouteRefused(RequestRefusal.TOO_MANY_STREAMS)
+    check_room(control, caller, device.address)  # before asking the database; `CountedStream` checks when it counts
     start = cursor if cursor is not None else await control.feed.newest()
-    return CountedStream(control, reader_key, is_full, stream(control, caller, device, start))
+    return CountedStream(control, caller, device.address, stream(control, caller, device, start))
 
 
 async def page(control: Control, reader: EventReader, after: Cursor, limit: int) -> _Page:
@@ -134,13 +127,6 @@ async def stream(control: Control, caller: Caller, device: SessionOrigin, after:
         elif not await _either(arrival, control.draining, control.settings.http.event_heartbeat_s):
             # An id without content moves the reader's cursor past what it may not see.
             yield f": still here\nid: {after}\n\n"
-
-
-def _is_full(control: Control, reader_key: str, is_operator: bool) -> bool:
-    """Whether all streams are taken, or one reader has too many. Operators can always read."""
-    most = control.settings.http.event_streams_max
-    of_theirs, of_all = control.streams[reader_key], control.streams.total()
-    return not is_operator and (of_all >= most or of_theirs >= max(_EACH_MIN, most // 10))
 
 
 async def _still_in(control: Control, caller: Caller, device: SessionOrigin) -> bool:

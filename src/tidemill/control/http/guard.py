@@ -149,10 +149,20 @@ def _entry_refusal(request: Request, caller: Caller, address: str) -> Refusal | 
 
 
 async def _limit(request: Request, control: Control, caller: Caller, address: str, now: Instant) -> None:
-    """Take one request from the caller's bucket. Every answer carries the state of the bucket."""
+    """Take one request from the caller's bucket, and for a key from its account's, too. Every answer carries the state
+    of the bucket with less in it."""
     limit = control.limits.of(caller)
     bucket_key = control.limits.whose_request(caller, address)
     allowance = control.limiter.take(bucket_key, limit, now) or await control.limiter.allowed(bucket_key, limit)
     request.scope["allowance"] = allowance
     if not allowance.allowed:
         raise RouteRefused(RequestRefusal.RATE_LIMITED)
+    if (shared := control.limits.shared_by_keys(caller)) is None:
+        return
+    # After the key's own limit, so that a key that asks too often takes nothing from the others.
+    whose = caller.account_bucket
+    of_all = control.limiter.take(whose, shared, now) or await control.limiter.allowed(whose, shared)
+    if of_all.remaining < allowance.remaining or not of_all.allowed:
+        request.scope["allowance"] = of_all
+    if not of_all.allowed:
+        raise RouteRefused(RequestRefusal.ACCOUNT_RATE_LIMITED)

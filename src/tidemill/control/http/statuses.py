@@ -49,9 +49,25 @@ class RequestRefusal(Refusal):
     FOREIGN_PAGE = "This request comes from a page of another site: open the pool's own page and try again."
     BODY_TOO_LARGE = "The body is larger than the pool accepts: send less, or send it in parts."
     IDEMPOTENCY_KEY_MALFORMED = "An Idempotency-Key is 1 to 255 visible ASCII characters: send one of that shape."
-    TOO_MANY_STREAMS = "Too many event streams are open: close one, or ask for pages with `Accept: application/json`."
+    TOO_MANY_STREAMS = (
+        "Your account or address has too many event streams open, or the pool has: close one, or ask for pages with "
+        "`Accept: application/json`."
+    )
     WRONG_HOST = "This pool listens on this machine only: use its address, such as 127.0.0.1 or localhost."
     RATE_LIMITED = "Too many requests in a short time: wait as many seconds as `Retry-After` says, then go slower."
+    ACCOUNT_RATE_LIMITED = (
+        "The keys and sessions of your account together ask too often: wait as many seconds as `Retry-After` says, and "
+        "let fewer of them ask, or more slowly."
+    )
+    TOO_MANY_ORDERS = (
+        "Your account asks for too many quotes and confirmations in a short time: wait as many seconds as "
+        "`Retry-After` says. A job counts once for each hundred tasks."
+    )
+    TOO_MANY_ORDERS_WAITING = "Too many orders of your account wait to be priced: wait for their answers, then go on."
+    TOO_MANY_CREDENTIALS = (
+        "Your account made too many API keys and join tokens in a short time: wait as many seconds as `Retry-After` "
+        "says, or use those that you have."
+    )
     CURSOR_MALFORMED = "This cursor was not made by the pool: leave it out to begin at the start."
 
 
@@ -63,6 +79,10 @@ STATUS: Mapping[Refusal, int] = {
     RequestRefusal.CURSOR_MALFORMED: 400,
     RequestRefusal.TOO_MANY_STREAMS: 503,
     RequestRefusal.RATE_LIMITED: 429,
+    RequestRefusal.ACCOUNT_RATE_LIMITED: 429,
+    RequestRefusal.TOO_MANY_ORDERS: 429,
+    RequestRefusal.TOO_MANY_ORDERS_WAITING: 429,
+    RequestRefusal.TOO_MANY_CREDENTIALS: 429,
     RequestRefusal.WRONG_HOST: 421,
     DoorRefusal.TOO_MANY_CONNECTIONS: 503,
     DoorRefusal.POOL_CROWDED: 503,

@@ -15,9 +15,6 @@ from tidemill.core.jobs.job import ENDED
 from tidemill.store.jobs import job_views
 from tidemill.store.jobs.job_views import OutputPiece
 
-EACH_MAX = 10
-"""How many streams one reader may have."""
-
 _POLL_S = 1.0
 _BATCH = 500
 _SILENT_ROUNDS = 10
@@ -36,15 +33,7 @@ class LogFollower:
 
 def followed(control: Control, follower: LogFollower) -> CountedStream:
     """What the job prints, from now on; refused if there are too many streams."""
-    reader_key = control.limits.whose_request(follower.caller, follower.device.address)
-
-    def is_full() -> bool:
-        return (
-            control.streams[reader_key] >= EACH_MAX
-            or control.streams.total() >= control.settings.http.event_streams_max
-        )
-
-    return CountedStream(control, reader_key, is_full, stream(control, follower))
+    return CountedStream(control, follower.caller, follower.device.address, stream(control, follower))
 
 
 async def stream(control: Control, follower: LogFollower) -> AsyncIterator[str]:

@@ -5,19 +5,23 @@ A key's spending counts at the quote's upper end, since its cap must hold in the
 
 import asyncio
 from collections.abc import Mapping
+from math import ceil
 from typing import Any
 from uuid import UUID
 
 from tidemill.control.context import Control
+from tidemill.control.http.limit_checks import limited
 from tidemill.control.http.problems import unless_refused
+from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.terms import work_terms
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.events import JobQuoted
+from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.plans import job_changes
 from tidemill.core.jobs.quotes import Order, Quote, parse_order, quote, tasks_of
 from tidemill.core.jobs.quotes.quote import quote_json, rules_of
-from tidemill.core.jobs.quotes.tasks import OrderTerms, divide, inputs_of
+from tidemill.core.jobs.quotes.tasks import OrderTerms, divide, inputs_of, task_count
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.placement.supply import Supply
 from tidemill.store.accounts import api_keys
@@ -28,16 +32,28 @@ from tidemill.store.jobs.job_views import Job
 from tidemill.store.jobs.jobs import Draft
 from tidemill.store.query import Connection
 
+COUNTED_TASKS = 100
+"""So many tasks of an order take about as long to price as comparing a thousand nodes does."""
+
 
 def read_order(body: Mapping[str, Any], tasks_max: int) -> Order:
     """Parse the order in a body; raises a refusal if something is wrong with it."""
     return unless_refused(parse_order(body, tasks_max))
 
 
+async def count_order(control: Control, account_id: UUID, tasks: int) -> None:
+    """Count an order in its account's limit: once for each hundred tasks begun, since each costs time to divide."""
+    cost = ceil(tasks / COUNTED_TASKS)
+    await limited(
+        control, control.limits.orders, str(account_id), cost=max(1, cost), refusal=RequestRefusal.TOO_MANY_ORDERS
+    )
+
+
 async def price_order(
     control: Control, connection: Connection, order: Order, supply: Supply, account_id: UUID
 ) -> Quote:
-    """What an order costs now. Comparing many nodes takes a moment, so a thread does it while others are served.
+    """What an order costs now. Dividing it and comparing many nodes takes a moment, so a thread does it while others
+    are served.
 
     The caller has read the supply before it took a connection: waiting for a second connection while keeping a first
     could last for ever.
@@ -47,20 +63,26 @@ async def price_order(
     if not order.has_runner:
         return await asyncio.to_thread(quote, order, (), supply, rules, account_id, now)
     own = await artefacts.own(connection, [artefact_id for _, artefact_id in order.inputs], account_id)
-    parts = unless_refused(divide(order, unless_refused(inputs_of(order, own))))
-    new_quote = await asyncio.to_thread(quote, order, parts, supply, rules, account_id, now)
-    terms = _terms(control)
-    costs_uc, limit_s = new_quote.costs_max_uc, new_quote.limit_s
-    unless_refused(tasks_of(order, parts, costs_uc, limit_s, terms.verification, terms.containers))
-    return new_quote
+    inputs, terms = unless_refused(inputs_of(order, own)), _terms(control)
+
+    def price() -> Quote | TaskObjection:
+        parts = divide(order, inputs)
+        if isinstance(parts, TaskObjection):
+            return parts
+        new_quote = quote(order, parts, supply, rules, account_id, now)
+        costs_uc, limit_s = new_quote.costs_max_uc, new_quote.limit_s
+        tasks = tasks_of(order, parts, costs_uc, limit_s, terms.verification, terms.containers)
+        return tasks if isinstance(tasks, TaskObjection) else new_quote
+
+    return unless_refused(await asyncio.to_thread(price))
 
 
 async def draft(
     transaction: Connection, control: Control, body: Mapping[str, Any], order: Order, quote: Quote, account_id: UUID
 ) -> Job:
     """Keep a new job with its quote."""
-    now, most = control.clock.now(), control.settings.market.unconfirmed_max
-    unless_refused(await jobs.room_for_another(transaction, account_id, most, now))
+    now = control.clock.now()
+    unless_refused(await jobs.room_for_another(transaction, account_id, control.settings.market))
     job_id = control.ids.new(now)
     await jobs.make(transaction, Draft(job_id, account_id, order.kind, body, order.budget_uc), now)
     return await keep_quote(transaction, control, job_id, quote, now)
@@ -69,8 +91,9 @@ async def draft(
 async def requote(control: Control, job: Job) -> Quote:
     """The price of a job whose quote has expired, from now on."""
     order = read_order(job.asked, control.settings.market.tasks_max)
+    await count_order(control, job.account_id, task_count(order))
     supply = await control.supply.look(control, control.route_database)
-    async with control.route_database.transaction() as transaction:
+    async with control.pricing.turn(job.account_id), control.route_database.transaction() as transaction:
         new_quote = await price_order(control, transaction, order, supply, job.account_id)
         await keep_quote(transaction, control, job.id, new_quote, control.clock.now())
     return new_quote
@@ -90,6 +113,7 @@ async def confirm(
 ) -> Job:
     """Hold the upper end and make the tasks. If that raises a refusal, nothing has changed."""
     job = unless_refused(await jobs.lock(transaction, job_id, caller.account_id))
+    await count_order(control, job.account_id, int((job.quote or {}).get("tasks", 1)))
     own = await artefacts.own(transaction, job.input_ids, job.account_id)
     plan = unless_refused(job_changes.confirm(job, own, at_most_uc, _terms(control), control.ids, now))
     if caller.key_id is not None:

@@ -39,6 +39,7 @@ from tidemill.core.events.log import Cursor
 from tidemill.core.jobs.job import ENDED, JobState
 from tidemill.core.jobs.plans.job_changes import JobExtension
 from tidemill.core.jobs.quotes.quote import quote_from_json
+from tidemill.core.jobs.quotes.tasks import task_count
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.money import micro_credits
 from tidemill.store.jobs import abandoned_work, job_views, jobs
@@ -104,6 +105,7 @@ async def _cursor(
 async def order(body: OrderBody, control: ControlPart, caller: CallerPart, once: IdempotencyPart) -> Response:
     """Order a job. It is quoted at once, and nothing is paid before it is confirmed."""
     job_order, account_id = job_orders.read_order(body, control.settings.market.tasks_max), _account(caller)
+    await job_orders.count_order(control, account_id, task_count(job_order))
     supply = await control.supply.look(control, control.route_database)
 
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
@@ -111,7 +113,8 @@ async def order(body: OrderBody, control: ControlPart, caller: CallerPart, once:
         job = await job_orders.draft(transaction, control, body, job_order, quote, account_id)
         return _answer(control, job, now, status=201)
 
-    return await once.answer(effect)
+    async with control.pricing.turn(account_id):
+        return await once.answer(effect)
 
 
 @router.get("", responses=documented(422))
@@ -165,7 +168,8 @@ async def confirm(
         job = await job_orders.confirm(transaction, control, caller, job_id, at_most_uc, now)
         return _answer(control, job, now)
 
-    return await once.answer(effect)
+    async with control.pricing.turn(_account(caller)):
+        return await once.answer(effect)
 
 
 @router.get(

@@ -9,7 +9,9 @@ from pydantic import BaseModel, Field
 
 from tidemill.control.context import CallerPart, Control, ControlPart
 from tidemill.control.http.guard import GuardedRoute
+from tidemill.control.http.limit_checks import limited
 from tidemill.control.http.problems import RouteRefused, documented, unless_refused
+from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.http.views import API, Timestamp, View
 from tidemill.core.accounts.lockout import LoginRefusal
 from tidemill.core.accounts.roles import Caller, Role
@@ -80,7 +82,8 @@ async def list_tokens(control: ControlPart, caller: CallerPart) -> JoinTokenList
 @router.post("", status_code=201, responses=documented(400, 403, 409, 413, 422))
 async def make(body: NewJoinToken, control: ControlPart, caller: CallerPart) -> NewJoinTokenView:
     """Make a join token. It is shown in this answer and never again."""
-    now = control.clock.now()
+    whose, now = caller.account_bucket, control.clock.now()
+    await limited(control, control.limits.credentials, whose, refusal=RequestRefusal.TOO_MANY_CREDENTIALS)
     token_id = control.ids.new(now)
     text = write_token(token_id, secrets.token_bytes(SECRET_BYTES), await _fingerprint(control, now))
     draft = _draft(body, caller, token_id, sha256(unless_refused(read_token(text)).secret_part), now)

@@ -14,6 +14,7 @@ from tidemill.store import partitions
 from tidemill.store.accounts import quotas
 from tidemill.store.clock import DatabaseClock
 from tidemill.store.events import events
+from tidemill.store.jobs import jobs
 from tidemill.store.operations import idempotent_answers, processes
 
 log = structlog.get_logger()
@@ -115,13 +116,15 @@ class LostProcessLoop(Loop):
 
 
 class ForgettingLoop(Loop):
-    """Forgets what is no longer needed: old answers to Idempotency-Keys, old processes, and full buckets of limits."""
+    """Forgets what is no longer needed: old answers to Idempotency-Keys, old processes, full buckets of limits, jobs
+    that nobody confirmed."""
 
     name = "forgetting"
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts, every_s=60.0)
         self._keep_answers_us = int(parts.settings.http.idempotency_keep_s * SECOND)
+        self._keep_jobs_us = int(parts.settings.market.unconfirmed_keep_s * SECOND)
         self._keep_processes_us = int(parts.settings.loops.process_keep_s * SECOND)
 
     async def tick(self, now: Instant) -> Tick:
@@ -130,8 +133,9 @@ class ForgettingLoop(Loop):
         answers = await idempotent_answers.forget(database, Instant(now - self._keep_answers_us), batch_max)
         old_processes = await processes.forget(database, Instant(now - self._keep_processes_us), batch_max)
         buckets = await quotas.forget(database, now, batch_max)
-        forgotten = answers + old_processes + buckets
-        return Tick(seen=forgotten, applied=forgotten, more=batch_max in (answers, old_processes, buckets))
+        unconfirmed = await jobs.forget_unconfirmed(database, Instant(now - self._keep_jobs_us), batch_max)
+        counts = (answers, old_processes, buckets, unconfirmed)
+        return Tick(seen=sum(counts), applied=sum(counts), more=batch_max in counts)
 
 
 class PartitionDuty(Duty):

@@ -84,6 +84,11 @@ class Caller:
         """Whose bucket of requests they draw from: the key's own, or one for all sessions of an account."""
         return str(self.key_id or self.account_id or self.name)
 
+    @cached_property
+    def account_bucket(self) -> str:
+        """The bucket that all keys and sessions of the account share."""
+        return str(self.account_id or self.name)
+
     @property
     def reader(self) -> EventReader:
         """What they may read of the log of events."""

@@ -31,7 +31,6 @@ class ClosingReason(StrEnum):
 
 class JobHappening(StrEnum):
     QUOTED = "quoted"
-    QUOTE_EXPIRED = "quote_expired"
     CONFIRMED = "confirmed"
     STARTED = "started"
     CALLED_OFF = "called_off"
@@ -47,7 +46,6 @@ JOBS: Mapping[tuple[JobState, JobHappening], JobState] = {
     (JobState.DRAFT, JobHappening.CALLED_OFF): JobState.CANCELLED,
     (JobState.QUOTED, JobHappening.QUOTED): JobState.QUOTED,  # anew, at today's prices
     (JobState.QUOTED, JobHappening.CONFIRMED): JobState.QUEUED,
-    (JobState.QUOTED, JobHappening.QUOTE_EXPIRED): JobState.EXPIRED,
     (JobState.QUOTED, JobHappening.CALLED_OFF): JobState.CANCELLED,
     (JobState.QUEUED, JobHappening.STARTED): JobState.RUNNING,
 }

@@ -9,7 +9,14 @@ class JobRefusal(Refusal):
     QUOTE_EXPIRED = "The quote has expired: ask for a new one, and confirm that."
     JOB_OVER = "The job is over; nothing was changed."
     BUDGET_TOO_SMALL = "The quote's upper end is above your budget: extend the job with a larger one, or order less."
-    TOO_MANY_UNCONFIRMED = "You have as many unconfirmed jobs as there may be: confirm some, or call them off."
+    TOO_MANY_UNCONFIRMED = (
+        "You have ordered as many jobs without confirming them as there may be, those called off among them: confirm "
+        "some, or wait until the oldest are forgotten."
+    )
+    UNCONFIRMED_TOO_LARGE = (
+        "The orders that you have not confirmed take as much space as they may: confirm some, wait until the oldest "
+        "are forgotten, or send what is large as artefacts."
+    )
     NO_RUNNER = "No node carries out this kind of work yet: it can be quoted, and not confirmed. Order another kind."
     PRICE_ABOVE_CONFIRMED = "The quote's upper end is above the price that you confirm: look at the quote again first."
     RESULT_NOT_READY = "The job is not over: its results are there once it is. Ask for the job to see how far it is."

@@ -6,24 +6,32 @@ has done. Somebody else's job is reported as unknown.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from tidemill.core.artefacts.refusals import ArtefactRefusal
-from tidemill.core.clock import DAY, Instant
+from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
 from tidemill.core.jobs.job import ClosingReason, JobHappening
 from tidemill.core.jobs.plans import job_changes
-from tidemill.core.jobs.plans.job_changes import JobExtension, JobHold, JobPlan, LockedJob
+from tidemill.core.jobs.plans.job_changes import JobExtension, JobHold, JobPlan, LockedJob, refused_draft
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.ledger import PostingRefusal
+from tidemill.core.settings.sections.market import MarketSettings
 from tidemill.store.artefacts import artefacts
+from tidemill.store.database import Database
 from tidemill.store.events import events
 from tidemill.store.jobs import tasks
 from tidemill.store.jobs.job_views import Job
 from tidemill.store.ledger import ledger
 from tidemill.store.query import Connection, Query
 from tidemill.store.settlement import obligations
+
+
+class _Unconfirmed(NamedTuple):
+    jobs: int
+    size_bytes: int
+
 
 _MAKE = Query("jobs/job/make")
 _QUOTE = Query("jobs/job/quote", Job)
@@ -32,12 +40,9 @@ _CONFIRM = Query("jobs/job/confirm", Job)
 _CLOSE = Query("jobs/job/close")
 _CALL_OFF = Query("jobs/job/call_off")
 _EXTEND = Query("jobs/job/extend")
-_EXPIRE_QUOTES = Query("jobs/job/expire_quotes")
-_UNCONFIRMED = Query("jobs/job/unconfirmed", int)
+_UNCONFIRMED = Query("jobs/job/unconfirmed", _Unconfirmed)
+_FORGET_UNCONFIRMED = Query("jobs/job/forget_unconfirmed", int)
 _HOLD = Query("jobs/job/hold", JobHold)
-
-FORGOTTEN_US = 7 * DAY
-"""A quote that expired this long ago cannot be renewed: the job is over."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +56,19 @@ class Draft:
     budget_uc: int | None = None
 
 
-async def room_for_another(transaction: Connection, account_id: UUID, most: int, now: Instant) -> JobRefusal | None:
-    """Whether an account may order another job. Quotes that expired long ago are over, and do not count.
+async def room_for_another(transaction: Connection, account_id: UUID, market: MarketSettings) -> JobRefusal | None:
+    """Whether an account may order another job: those that it never confirmed are bounded, also if it called them off.
 
     Concurrent orders may exceed the limit by what is under way; the limit only protects against floods.
     """
-    await _EXPIRE_QUOTES.run(transaction, account_id=account_id, before=Instant(now - FORGOTTEN_US), now=now)
     unconfirmed = await _UNCONFIRMED.only(transaction, account_id=account_id)
-    return JobRefusal.TOO_MANY_UNCONFIRMED if unconfirmed >= most else None
+    return refused_draft(unconfirmed.jobs, unconfirmed.size_bytes, market)
+
+
+async def forget_unconfirmed(database: Database, before: Instant, limit: int) -> int:
+    """Delete jobs that nobody confirmed and whose quotes expired before an instant. Returns how many."""
+    async with database.connection() as connection:
+        return await _FORGET_UNCONFIRMED.only(connection, before=before, limit=limit)
 
 
 async def make(transaction: Connection, draft: Draft, now: Instant) -> None:

@@ -29,7 +29,24 @@ CREATE TABLE job (
     CHECK (completed + failed + cancelled <= tasks)
 ) PARTITION BY RANGE (id);
 CREATE INDEX job_account ON job (account_id, id);
+-- Jobs that were never confirmed are counted for each account, and deleted when they are old.
+CREATE INDEX job_unconfirmed ON job (account_id) WHERE confirmed_at IS NULL;
+CREATE INDEX job_unconfirmed_age ON job (quote_expires_at) WHERE confirmed_at IS NULL;
 CREATE INDEX job_closing ON job (id) WHERE closing IS NOT NULL AND ended_at IS NULL;
+
+-- Deletes jobs that nobody confirmed and whose quotes expired before an instant. The program's role deletes no jobs, so it
+-- does this through a function that runs as the owner and cannot delete a job that was confirmed. One that is being
+-- confirmed or quoted anew is locked, and skipped.
+CREATE FUNCTION forget_unconfirmed_jobs(before timestamptz, most bigint) RETURNS bigint
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+    WITH old AS (
+        SELECT id FROM job WHERE confirmed_at IS NULL AND quote_expires_at < before
+        ORDER BY quote_expires_at LIMIT most FOR UPDATE SKIP LOCKED
+    ), gone AS (
+        DELETE FROM job WHERE id IN (SELECT id FROM old) RETURNING id
+    )
+    SELECT count(*) FROM gone
+$$;
 
 -- What tasks demand of a node, each once: its id is the first bits of the hash of its body. The thousands of tasks of a job
 -- often differ in nothing that placement asks for.

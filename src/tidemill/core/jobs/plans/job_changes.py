@@ -22,6 +22,7 @@ from tidemill.core.jobs.quotes.quote import Quote, quote_from_json
 from tidemill.core.jobs.quotes.tasks import OrderTerms, TaskPlan, divide, inputs_of, tasks_of
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.placement.task_demand import TaskDemand
+from tidemill.core.settings.sections.market import MarketSettings
 from tidemill.core.settlement.obligations import PlannedHold
 from tidemill.core.settlement.rewards import customer_account
 
@@ -124,6 +125,13 @@ class CallOffPlan:
 
     closing: ClosingReason | None
     event: JobEnded | None
+
+
+def refused_draft(unconfirmed: int, size_bytes: int, market: MarketSettings) -> JobRefusal | None:
+    """Whether an account that never confirmed so many jobs, which take so many bytes, may order another."""
+    if unconfirmed >= market.unconfirmed_max:
+        return JobRefusal.TOO_MANY_UNCONFIRMED
+    return JobRefusal.UNCONFIRMED_TOO_LARGE if size_bytes >= market.unconfirmed_max_bytes else None
 
 
 def confirm(

@@ -64,7 +64,7 @@ def inputs_of(order: Order, artefacts: Mapping[UUID, Artefact]) -> Sequence[Inpu
 def divide(order: Order, inputs: Sequence[Input]) -> Sequence[OrderPart] | TaskObjection:
     """The tasks that an order is divided into, each accepted by its kind."""
     assert order.has_runner, "an order without a runner has no tasks"
-    parts = chunks.DIVIDED[order.kind].parts(order.work, order.parameters, _count(order))
+    parts = chunks.DIVIDED[order.kind].parts(order.work, order.parameters, task_count(order))
     if not order.tasks[0] <= len(parts) <= max(order.tasks):
         return malformed(f"The job cannot be divided into {order.tasks[1]:,} tasks: ask for {len(parts):,}.")
     if order.expected and len(order.expected) != len(parts):
@@ -109,7 +109,7 @@ def tasks_of(
     return plans
 
 
-def _count(order: Order) -> int:
+def task_count(order: Order) -> int:
     """The most tasks allowed where the work is divided, the fewest where each task is a complete work of its own."""
     low, high = order.tasks
     return high if chunks.is_divided(order.kind) or low == high else low

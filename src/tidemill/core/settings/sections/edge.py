@@ -95,6 +95,15 @@ class HttpSettings:
         high=1_000_000,
         meaning="The most event streams open at once; operators are let in beyond it.",
     )
+    event_streams_per_caller_max: int = setting(
+        INTEGER,
+        20,
+        unit="streams",
+        low=1,
+        high=1_000_000,
+        meaning="The most event streams of one account, or of one address without credentials; fewer when most streams "
+        "are taken.",
+    )
     drain_delay_s: float = setting(
         DURATION,
         "0s",
@@ -204,19 +213,43 @@ class LimitsSettings:
         high=COUNT_MAX,
         meaning="The requests a minute of a data centre's key.",
     )
+    data_centre_account_per_minute: int = setting(
+        INTEGER,
+        5000,
+        unit="requests/min",
+        low=1,
+        high=COUNT_MAX,
+        meaning="The requests a minute of all keys of a data centre together.",
+    )
     customer_per_minute: int = setting(
         INTEGER, 100, unit="requests/min", low=1, high=COUNT_MAX, meaning="The requests a minute of a customer's key."
     )
     operator_per_minute: int = setting(
         INTEGER, 3000, unit="requests/min", low=1, high=COUNT_MAX, meaning="The requests a minute of an operator's key."
     )
-    session_per_minute: int = setting(
+    account_per_minute: int = setting(
         INTEGER,
         600,
         unit="requests/min",
         low=1,
         high=COUNT_MAX,
-        meaning="The requests a minute of a browser's session.",
+        meaning="The requests a minute of one account: of all its keys and sessions together.",
+    )
+    orders_per_minute: int = setting(
+        INTEGER,
+        60,
+        unit="orders/min",
+        low=1,
+        high=COUNT_MAX,
+        meaning="The quotes and confirmations a minute of one account; each hundred tasks begun count as one.",
+    )
+    credentials_per_hour: int = setting(
+        INTEGER,
+        100,
+        unit="credentials/h",
+        low=1,
+        high=COUNT_MAX,
+        meaning="The API keys and join tokens that one account may make an hour.",
     )
     node_per_minute: int = setting(
         INTEGER,

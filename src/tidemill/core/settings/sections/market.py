@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from tidemill.core.settings.definition import setting
-from tidemill.core.settings.kinds.quantities import CREDITS, DURATION, INTEGER
+from tidemill.core.settings.definition import SettingScope, setting
+from tidemill.core.settings.kinds.quantities import CREDITS, DURATION, INTEGER, SIZE
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,40 @@ class MarketSettings:
         INTEGER, 1_000, unit="tasks", low=1, high=10_000, meaning="The most tasks that one job is divided into."
     )
     unconfirmed_max: int = setting(
-        INTEGER, 1_000, unit="jobs", low=1, meaning="The most jobs of one account that wait to be confirmed."
+        INTEGER,
+        1_000,
+        unit="jobs",
+        low=1,
+        high=100_000,
+        meaning="The most jobs of one account that were never confirmed, those called off among them.",
+    )
+    unconfirmed_max_bytes: int = setting(
+        SIZE,
+        "16MiB",
+        low="1MiB",
+        high="1TiB",
+        meaning="The most that these jobs, with their orders and quotes, may take in the database.",
+    )
+    unconfirmed_keep_s: float = setting(
+        DURATION, "72h", low="1m", high="366d", meaning="How long such a job is kept after its quote has expired."
+    )
+    quotes_at_once: int = setting(
+        INTEGER,
+        2,
+        unit="orders",
+        low=1,
+        high=64,
+        scope=SettingScope.PROCESS,
+        meaning="How many orders a process prices or confirms at once; one at a time for each account.",
+    )
+    quotes_waiting_max: int = setting(
+        INTEGER,
+        20,
+        unit="orders",
+        low=1,
+        high=10_000,
+        scope=SettingScope.PROCESS,
+        meaning="How many orders of one account may be in line for that.",
     )
     deadline_s: float = setting(
         DURATION, "24h", low="1m", high="90d", meaning="The deadline of a job that has none of its own, at the least."
