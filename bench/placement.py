@@ -37,7 +37,7 @@ from tidemill.core.placement.placer import Placer
 from tidemill.core.placement.plan import QueuedTask
 from tidemill.core.placement.policies.value import ValuePolicy
 from tidemill.core.placement.rule import Reservation
-from tidemill.core.placement.seller import Seller
+from tidemill.core.placement.supply import Seller
 from tidemill.core.placement.task_demand import TaskDemand, demand_of
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.core.settlement.pay import RewardPlan

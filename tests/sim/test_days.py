@@ -19,7 +19,7 @@ from tidemill.core.nodes.rules.windows import Window
 from tidemill.core.placement.candidate import Candidate, CandidateDevice
 from tidemill.core.placement.demand import PriorityLevel
 from tidemill.core.placement.index.candidate_pool import CandidatePool
-from tidemill.core.placement.seller import Seller
+from tidemill.core.placement.supply import Seller
 from tidemill.core.settings.tree import Settings
 from tidemill.core.settlement.obligations import Obligation
 from tidemill.core.settlement.pay import AttemptPay

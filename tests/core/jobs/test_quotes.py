@@ -16,8 +16,8 @@ from tidemill.core.jobs.kinds.task_body import Task, read_task
 from tidemill.core.jobs.quotes import Quote, quote, tasks_of
 from tidemill.core.jobs.quotes.quote import QuoteRules, quote_from_json, quote_json, size_of
 from tidemill.core.jobs.quotes.tasks import OrderPart, divide
-from tidemill.core.placement import supply as markets
-from tidemill.core.placement.supply import Supply, SupplyNode
+from tidemill.core.placement.candidate import Candidate, CandidateDevice
+from tidemill.core.placement.supply import Seller, Supply
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.core.settlement.pay import RewardPlan, UsedTime, attempt_pay, cost_max_uc
 
@@ -27,12 +27,14 @@ EMPTY = Supply([], 200_000)
 TEXTS = {"kind": "embed", "parameters": {"texts": [f"text {number}" * (number + 1) for number in range(60)]}}
 
 
-def node(number: int, price_uc: int = 100_000, speed: float = 5e10, **changed: Any) -> SupplyNode:
-    fields = {"memory_mib": 64_000, "cores": 16, "kinds": frozenset(KINDS)} | changed
-    return SupplyNode(UUID(int=number), UUID(int=1000 + number), price_uc, speed, **fields)
+def node(number: int, price_uc: int = 100_000, speed: float = 5e10, **changed: Any) -> Seller:
+    house, gpu_speed = changed.pop("house", False), changed.pop("gpu_speed", 0.0)
+    fields = {"devices": (), "memory_mib": 64_000, "kinds": frozenset(KINDS)} | changed
+    candidate = Candidate(UUID(int=number), UUID(int=1000 + number), cpu_milli=16_000, price_uc=price_uc, **fields)
+    return Seller(candidate, house, gpu_speed, speed)
 
 
-def priced(body: dict[str, Any], *nodes: SupplyNode, customer: UUID | None = None) -> tuple[Quote, list[OrderPart]]:
+def priced(body: dict[str, Any], *nodes: Seller, customer: UUID | None = None) -> tuple[Quote, list[OrderPart]]:
     order = understood(body)
     parts = divide(order, ()) if order.has_runner else []
     assert not isinstance(parts, TaskObjection)
@@ -49,20 +51,20 @@ NODES = st.lists(
 
 @given(NODES, st.sampled_from([{**MATMUL, "tasks": 3}, TEXTS]))
 def test_no_task_costs_more_than_its_most_on_any_node_that_the_quote_covers(
-    nodes: list[SupplyNode], body: dict[str, Any]
+    nodes: list[Seller], body: dict[str, Any]
 ) -> None:
     made, parts = priced(body, *nodes)
     largest = max((part.needs for part in parts), key=lambda needs: needs.operations)
-    by_cost = sorted(nodes, key=lambda one: (cost_max_uc(RULES.plan, markets.terms(largest, one)), one.node_id))
+    by_cost = sorted(nodes, key=lambda one: (cost_max_uc(RULES.plan, one.terms(largest)), one.node_id))
     for covered in by_cost[: made.nodes]:
         for part, most_uc in zip(parts, made.costs_max_uc, strict=True):
-            terms = markets.terms(part.needs, covered)
+            terms = covered.terms(part.needs)
             assert cost_max_uc(RULES.plan, terms) <= most_uc
             assert attempt_pay(RULES.plan, terms, UsedTime(10**12, 10**12)).cost_uc <= most_uc
 
 
 @given(NODES)
-def test_a_quote_adds_up_and_has_two_ends(nodes: list[SupplyNode]) -> None:
+def test_a_quote_adds_up_and_has_two_ends(nodes: list[Seller]) -> None:
     made, _ = priced(TEXTS, *nodes)
     assert 0 < made.low_uc <= made.high_uc == sum(made.costs_max_uc)
     assert sum(line.low_uc for line in made.lines) == made.low_uc
@@ -83,7 +85,7 @@ def test_a_quote_covers_the_cheapest_four_fifths() -> None:
 
 def test_nobody_is_quoted_their_own_node() -> None:
     own = node(1)
-    made, _ = priced(MATMUL, own, customer=own.owner_id)
+    made, _ = priced(MATMUL, own, customer=own.candidate.owner_id)
     assert made.nodes == 0
     assert any("No node that is online" in sentence for sentence in made.reasoning)
 
@@ -151,7 +153,7 @@ def test_sizes_go_by_devices(devices: int, size: str) -> None:
     ],
 )
 def test_tasks_are_what_nodes_can_read_and_keep_to_their_limits(body: dict[str, Any]) -> None:
-    made, parts = priced(body, node(1, devices=2, gpu_memory_mib=24_000, gpu_operations_per_s=1e12))
+    made, parts = priced(body, node(1, devices=(CandidateDevice("L4", 24_000),) * 2, gpu_speed=1e12))
     new = tasks_of(understood(body), parts, made.costs_max_uc, made.limit_s, bytes(32), ContainersSettings())
     assert not isinstance(new, TaskObjection)
     for one, part in zip(new, parts, strict=True):
@@ -178,7 +180,7 @@ def test_a_task_that_does_not_fit_an_offer_is_refused() -> None:
 
 
 def test_a_quote_says_when_nobody_could_check_the_results() -> None:
-    def is_warned(body: dict[str, Any], *nodes: SupplyNode) -> bool:
+    def is_warned(body: dict[str, Any], *nodes: Seller) -> bool:
         return any("No house node" in why for why in priced(body, *nodes)[0].reasoning)
 
     assert is_warned(TEXTS, node(1))

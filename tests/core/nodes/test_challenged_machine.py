@@ -39,7 +39,8 @@ from tidemill.core.nodes.challenge.tasks import MemoryTask, SpeedTask
 from tidemill.core.nodes.life import NodeLife
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine
 from tidemill.core.nodes.node import KnownDevice, Node
-from tidemill.core.placement.seller import Seller, SellerDefaults, seller_of
+from tidemill.core.placement.seller import SellerDefaults, seller_of
+from tidemill.core.placement.supply import Seller
 from tidemill.core.settings.sections.challenge import ChallengeSettings
 from tidemill.core.settings.sections.money import NvlinkSettings
 

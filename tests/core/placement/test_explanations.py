@@ -31,7 +31,7 @@ from tidemill.core.placement.explanations import (
 from tidemill.core.placement.index.candidate_pool import CandidatePool
 from tidemill.core.placement.placer import Placer
 from tidemill.core.placement.plan import QueuedTask
-from tidemill.core.placement.seller import Seller
+from tidemill.core.placement.supply import Seller
 from tidemill.core.settings import Settings
 from tidemill.core.settlement.pay import RewardPlan
 

@@ -23,7 +23,7 @@ from tidemill.core.placement.index.candidate_pool import CandidatePool
 from tidemill.core.placement.index.prices import Prices
 from tidemill.core.placement.placer import HOLDERS_MAX, Placer
 from tidemill.core.placement.plan import QueuedTask, inputs_of
-from tidemill.core.placement.seller import Seller
+from tidemill.core.placement.supply import Seller
 from tidemill.core.settings import Settings
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.core.settlement.pay import RewardPlan, cost_max_uc
@@ -51,8 +51,7 @@ def want(number: int, customer: int = 10**6, body: bytes = body_of(1), cost_max_
 
 
 def cost_uc(one: Seller, body: bytes) -> int:
-    known = demand_of_body(body)
-    return cost_max_uc(RewardPlan(), one.terms(known))
+    return cost_max_uc(RewardPlan(), one.terms(demand_of_body(body).needs))
 
 
 @given(

@@ -32,7 +32,7 @@ from tidemill.core.placement.rule import (
     SnapshotNode,
     objections,
 )
-from tidemill.core.placement.seller import Seller
+from tidemill.core.placement.supply import Seller
 from tidemill.core.placement.workload import Workload
 from tidemill.core.settlement.pay import RewardPlan
 

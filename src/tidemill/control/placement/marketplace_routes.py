@@ -60,14 +60,14 @@ async def cluster_status(control: ControlPart) -> ClusterView:
     on_sale = await _supply(control)
     async with control.route_database.connection() as connection:
         busy = await supply.busy(connection)
-    return _cluster(on_sale, len(busy & {node.node_id for node in on_sale.nodes}))
+    return _cluster(on_sale, len(busy & {seller.node_id for seller in on_sale.sellers}))
 
 
 @router.get("/pricing")
 async def pricing(control: ControlPart) -> PricingView:
     """What a device-hour costs now, by model."""
     on_sale, money = await _supply(control), control.settings.money
-    items = [_price(model, prices) for model, prices in prices_uc(on_sale.nodes).items()]
+    items = [_price(model, prices) for model, prices in prices_uc(on_sale.sellers).items()]
     commission, usual = f"{money.commission_ppm / 10_000:g}%", credits_of(on_sale.default_uc)
     return PricingView(currency=money.currency, commission=commission, default_hourly=usual, items=items)
 
@@ -94,16 +94,17 @@ async def _supply(control: Control) -> Supply:
 
 
 def _cluster(on_sale: Supply, busy: int) -> ClusterView:
-    nodes = on_sale.nodes
+    sellers = on_sale.sellers
+    nodes, sizes = [seller.candidate for seller in sellers], [seller.size for seller in sellers]
     kinds = sorted({kind for node in nodes for kind in node.kinds})
     return ClusterView(
         nodes=len(nodes),
         busy=busy,
         owners=len({node.owner_id for node in nodes}),
-        devices=sum(node.devices for node in nodes),
-        cores=sum(node.cores for node in nodes),
-        memory_mib=sum(node.memory_mib for node in nodes),
-        gpu_memory_mib=sum(node.gpu_memory_mib * node.devices for node in nodes),
-        models={model: len(prices) for model, prices in prices_uc(nodes).items()},
+        devices=sum(size.devices for size in sizes),
+        cores=sum(size.cores for size in sizes),
+        memory_mib=sum(size.memory_mib for size in sizes),
+        gpu_memory_mib=sum(seller.gpu_memory_mib * seller.size.devices for seller in sellers),
+        models={model: len(prices) for model, prices in prices_uc(sellers).items()},
         kinds={kind: sum(kind in node.kinds for node in nodes) for kind in kinds},
     )

@@ -29,7 +29,7 @@ class SupplyCache:
         async with self._reading:
             now = parts.clock.now()
             is_fresh = self._read_at is not None and 0 <= now - self._read_at <= KEPT_US
-            if self._read is None or not self._read.nodes or not is_fresh:
+            if self._read is None or not self._read.sellers or not is_fresh:
                 settings = parts.settings
                 self._read = await supply.read(database, selling_terms(settings), settings.nodes.agent_oldest, now)
                 self._read_at = now

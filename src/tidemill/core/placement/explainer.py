@@ -28,7 +28,7 @@ from tidemill.core.placement.explanations import (
 from tidemill.core.placement.placer import Placer
 from tidemill.core.placement.plan import AlikeTasks, PlacementPlan, QueuedTask, TaskPlacement
 from tidemill.core.placement.rule import PlacementObjection, PlacementPool, PolicyAssessment
-from tidemill.core.placement.seller import Seller
+from tidemill.core.placement.supply import Seller
 
 BEST_MAX = 4
 OTHERS_MAX = 6

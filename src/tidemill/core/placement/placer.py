@@ -22,7 +22,8 @@ from tidemill.core.placement.demand import Demand
 from tidemill.core.placement.index.prices import CostLimits, Prices, cost_key
 from tidemill.core.placement.plan import AlikeTasks, PlacementPlan, QueuedTask, TaskPlacement
 from tidemill.core.placement.rule import PlacementPool, Reservation, objections
-from tidemill.core.placement.seller import Seller, left_of
+from tidemill.core.placement.seller import left_of
+from tidemill.core.placement.supply import Seller
 from tidemill.core.placement.task_demand import HOUSE, TaskDemand
 from tidemill.core.placement.turns import DevicesAtWork, in_turn
 from tidemill.core.settlement.pay import PayTerms, RewardPlan

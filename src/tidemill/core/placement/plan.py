@@ -12,7 +12,7 @@ from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.kinds import OUR_KINDS
 from tidemill.core.placement.rule import Reservation
-from tidemill.core.placement.seller import Seller
+from tidemill.core.placement.supply import Seller
 from tidemill.core.placement.task_demand import TaskDemand
 from tidemill.core.settlement.pay import PayTerms
 from tidemill.core.trust.checks.judgement import THE_POOL

@@ -24,16 +24,12 @@ from tidemill.core.placement.demand import Demand
 from tidemill.core.placement.supply import (
     USUAL_GPU_OPERATIONS_PER_S,
     MachineSize,
-    SupplyNode,
+    Seller,
     price_uc,
-    quoted_ms,
     reference_ops_per_s,
-    share_uc,
     unit_prices_uc,
-    work_ms,
 )
-from tidemill.core.placement.task_demand import ABILITY, HOUSE, TaskDemand
-from tidemill.core.settlement.pay import PayTerms
+from tidemill.core.placement.task_demand import ABILITY, HOUSE
 
 CPU = "cpu"
 
@@ -59,36 +55,6 @@ class OwnerRecord:
     owner_id: UUID
     since: Instant
     verified: int = 0
-
-
-@dataclass(frozen=True)
-class Seller:
-    """A node that may get work, as if it had none. The speeds are those of its slowest device and of one core."""
-
-    candidate: Candidate
-    house: bool
-    device_ops_per_s: float
-    core_ops_per_s: float
-    reference_ops_per_s: float = USUAL_GPU_OPERATIONS_PER_S
-    """The speed by which work on one of its GPUs is paid."""
-
-    @property
-    def node_id(self) -> UUID:
-        return self.candidate.node_id
-
-    @property
-    def size(self) -> MachineSize:
-        candidate = self.candidate
-        return MachineSize(len(candidate.devices), candidate.cpu_milli // 1_000, candidate.memory_mib)
-
-    def terms(self, task: TaskDemand) -> PayTerms:
-        """The terms of a task here."""
-        devices, needs = task.demand.devices, task.needs
-        return PayTerms(
-            share_uc(self.candidate.price_uc, self.size, needs),
-            quoted_ms(needs, self.device_ops_per_s * devices if devices else self.core_ops_per_s),
-            work_ms(needs, self.reference_ops_per_s),
-        )
 
 
 def seller_of(
@@ -148,27 +114,6 @@ def left_of(seller: Seller, reserved: Iterable[tuple[Demand, tuple[int, ...]]]) 
         cpu_milli=max(0, cpu_milli),
         memory_mib=max(0, memory_mib),
         disk_mib=max(0, disk_mib),
-    )
-
-
-def supply_node_of(seller: Seller) -> SupplyNode:
-    """A node that may get work, as quotes see it: quotes and placement use the same values."""
-    candidate = seller.candidate
-    return SupplyNode(
-        node_id=candidate.node_id,
-        owner_id=candidate.owner_id,
-        price_uc=candidate.price_uc,
-        core_operations_per_s=seller.core_ops_per_s,
-        gpu_operations_per_s=seller.device_ops_per_s,
-        devices=len(candidate.devices),
-        gpu_memory_mib=min((device.memory_mib for device in candidate.devices), default=0),
-        memory_mib=candidate.memory_mib,
-        cores=candidate.cpu_milli // 1_000,
-        kinds=candidate.kinds,
-        device_model=candidate.device_model,
-        region=candidate.region,
-        house=seller.house,
-        reference_ops_per_s=seller.reference_ops_per_s,
     )
 
 

@@ -8,6 +8,7 @@ claims.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 from typing import NamedTuple
 from uuid import UUID
@@ -16,6 +17,7 @@ from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S
 from tidemill.core.jobs.kinds.needs import ROOM, Needs
 from tidemill.core.nodes.machine.gpu_types import GpuType
 from tidemill.core.nodes.rules.rules import NodeRules
+from tidemill.core.placement.candidate import Candidate
 from tidemill.core.settings.sections.money import BonusFundSettings, MoneySettings, PlansSettings
 from tidemill.core.settlement.pay import PayTerms, RewardPlan, UsedTime, attempt_pay, cost_max_uc
 
@@ -43,39 +45,66 @@ class MachineSize(NamedTuple):
     memory_mib: int
 
 
-@dataclass(frozen=True, slots=True)
-class SupplyNode:
-    """A node that may get work: its price per device-hour, the speed of one core, and of its slowest GPU.
+@dataclass(frozen=True)
+class Seller:
+    """A node that may get work, as if it had none. The speeds are those of its slowest GPU and of one core."""
 
-    `devices` counts GPUs; a task that asks for none works with the processors. Memory is one GPU's and the machine's.
-    """
-
-    node_id: UUID
-    owner_id: UUID
-    price_uc: int
-    core_operations_per_s: float
-    gpu_operations_per_s: float = 0.0
-    devices: int = 0
-    gpu_memory_mib: int = 0
-    memory_mib: int = 0
-    cores: int = 1
-    kinds: frozenset[str] = frozenset()
-    device_model: str = ""
-    region: str = ""
-    house: bool = False
+    candidate: Candidate
+    house: bool
+    device_ops_per_s: float
+    core_ops_per_s: float
     reference_ops_per_s: float = USUAL_GPU_OPERATIONS_PER_S
-    """The reference speed of one of its GPUs."""
+    """The speed by which work on one of its GPUs is paid."""
 
     @property
+    def node_id(self) -> UUID:
+        return self.candidate.node_id
+
+    @property
+    def price_uc(self) -> int:
+        """Of a device-hour."""
+        return self.candidate.price_uc
+
+    @cached_property
     def size(self) -> MachineSize:
-        return MachineSize(self.devices, self.cores, self.memory_mib)
+        """GPUs count as devices; a task that asks for none works with the processors."""
+        candidate = self.candidate
+        return MachineSize(len(candidate.devices), candidate.cpu_milli // 1_000, candidate.memory_mib)
+
+    @cached_property
+    def gpu_memory_mib(self) -> int:
+        """Of its smallest GPU."""
+        return min((device.memory_mib for device in self.candidate.devices), default=0)
+
+    def speed(self, needs: Needs) -> float:
+        """How fast it does such a task: with as many GPUs as it needs, or else with one core."""
+        return self.device_ops_per_s * needs.devices if needs.devices else self.core_ops_per_s
+
+    def terms(self, needs: Needs) -> PayTerms:
+        """The terms of a task with these needs, where there is room for it."""
+        return PayTerms(
+            share_uc(self.price_uc, self.size, needs),
+            quoted_ms(needs, self.speed(needs)),
+            work_ms(needs, self.reference_ops_per_s),
+        )
+
+    def can_run(self, kind: str, needs: Needs) -> bool:
+        """Whether it is large enough for a task, and carries out its kind."""
+        size = self.size
+        return (
+            kind in self.candidate.kinds
+            and size.memory_mib >= needs.memory_mib * ROOM + SANDBOX_MIB
+            and size.cores >= needs.cores
+            and size.devices >= needs.devices
+            and (needs.devices == 0 or self.gpu_memory_mib >= needs.gpu_memory_mib)
+        )
 
 
 @dataclass(frozen=True)
 class Supply:
     """Everything for sale at a moment, and the price of an hour where no node is available."""
 
-    nodes: Sequence[SupplyNode]
+    sellers: Sequence[Seller]
     default_uc: int
 
 
@@ -125,34 +154,11 @@ def least_ms(needs: Needs, operations_per_s: float) -> int:
     return min(PLAUSIBLE_MS, max(1, int(_estimate_ms(needs, operations_per_s) / SPREAD)))
 
 
-def terms(needs: Needs, node: SupplyNode) -> PayTerms:
-    """The terms of a task with these needs on a node that has room for it."""
-    return PayTerms(
-        share_uc(node.price_uc, node.size, needs),
-        quoted_ms(needs, speed_of(node, needs)),
-        work_ms(needs, node.reference_ops_per_s),
-    )
-
-
-def speed_of(node: SupplyNode, needs: Needs) -> float:
-    """How fast a node does such a task: with as many GPUs as it needs, or else with one core."""
-    return node.gpu_operations_per_s * needs.devices if needs.devices else node.core_operations_per_s
-
-
-def can_run(node: SupplyNode, kind: str, needs: Needs) -> bool:
-    """Whether a node is large enough for a task, and carries out its kind."""
-    return (
-        kind in node.kinds
-        and node.memory_mib >= needs.memory_mib * ROOM + SANDBOX_MIB
-        and node.cores >= needs.cores
-        and node.devices >= needs.devices
-        and (needs.devices == 0 or node.gpu_memory_mib >= needs.gpu_memory_mib)
-    )
-
-
-def fitting(supply: Supply, kind: str, needs: Needs, customer_id: UUID | None) -> list[SupplyNode]:
+def fitting(supply: Supply, kind: str, needs: Needs, customer_id: UUID | None) -> list[Seller]:
     """The nodes that a task may be placed on. Nobody works for themselves."""
-    return [node for node in supply.nodes if node.owner_id != customer_id and can_run(node, kind, needs)]
+    return [
+        seller for seller in supply.sellers if seller.candidate.owner_id != customer_id and seller.can_run(kind, needs)
+    ]
 
 
 def costs_uc(plan: RewardPlan, task_terms: PayTerms) -> tuple[int, int]:
@@ -173,11 +179,11 @@ def plan_of(money: MoneySettings, fund: BonusFundSettings, plans: PlansSettings)
     )
 
 
-def prices_uc(nodes: Iterable[SupplyNode]) -> dict[str, list[int]]:
+def prices_uc(sellers: Iterable[Seller]) -> dict[str, list[int]]:
     """The prices of a device-hour, by model, the lowest first; processors are the model `cpu`."""
     prices: dict[str, list[int]] = {}
-    for node in nodes:
-        prices.setdefault(node.device_model or "cpu", []).append(node.price_uc)
+    for seller in sellers:
+        prices.setdefault(seller.candidate.device_model or "cpu", []).append(seller.price_uc)
     return {model: sorted(model_prices) for model, model_prices in sorted(prices.items())}
 
 

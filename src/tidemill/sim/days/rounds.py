@@ -11,9 +11,7 @@ from uuid import UUID
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.placement.index.node import PoolNode
 from tidemill.core.placement.rule import Reservation
-from tidemill.core.placement.supply import quoted_ms, share_uc, work_ms
 from tidemill.core.placement.task_demand import SLACK_MS
-from tidemill.core.settlement.pay import PayTerms
 from tidemill.sim.days.agenda import Agenda
 from tidemill.sim.days.lives import Lives, SimulatedJob
 from tidemill.sim.days.nodes import NEVER, SimulatedAttempt, SimulatedNodes
@@ -105,10 +103,8 @@ class PlacementRounds:
 
     def _set_terms(self, attempt: SimulatedAttempt, job: SimulatedJob) -> None:
         """Its price, the time that is paid for, how long it should take, and when it is late."""
-        seller, devices = self._nodes.sellers[attempt.node], job.demand.devices
-        speed = seller.device_ops_per_s * devices if devices else seller.core_ops_per_s
-        hourly_uc = share_uc(seller.candidate.price_uc, seller.size, job.needs)
-        terms = PayTerms(hourly_uc, quoted_ms(job.needs, speed), work_ms(job.needs, seller.reference_ops_per_s))
+        seller = self._nodes.sellers[attempt.node]
+        terms, speed = seller.terms(job.needs), seller.speed(job.needs)
         attempt.terms, attempt.expected_us = terms, int(job.needs.operations / max(1.0, speed) * SECOND)
         attempt.deadline_at = self._agenda.now + (int(terms.quoted_ms * self._factor) + SLACK_MS) * _MS
 

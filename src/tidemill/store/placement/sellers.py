@@ -7,7 +7,8 @@ from uuid import UUID
 
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes.node import Node
-from tidemill.core.placement.seller import OwnerRecord, Seller, SellerDefaults, seller_of
+from tidemill.core.placement.seller import OwnerRecord, SellerDefaults, seller_of
+from tidemill.core.placement.supply import Seller
 from tidemill.core.trust.checks.judgement import UNEXPECTED
 from tidemill.store.database import Database
 from tidemill.store.nodes import node_views, nodes

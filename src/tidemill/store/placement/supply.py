@@ -4,7 +4,7 @@ from asyncio import sleep
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.placement.seller import SellerDefaults, supply_node_of
+from tidemill.core.placement.seller import SellerDefaults
 from tidemill.core.placement.supply import Supply
 from tidemill.store.database import Database
 from tidemill.store.placement import sellers
@@ -15,8 +15,7 @@ _BUSY = Query("placement/supply/busy", UUID)
 
 async def read(database: Database, terms: SellerDefaults, agent_oldest: str, now: Instant) -> Supply:
     """Every node that may get work, at its price."""
-    nodes = await sellers.every(database, terms, agent_oldest, _others_first, now)
-    return Supply([supply_node_of(seller) for seller in nodes], terms.hourly_uc)
+    return Supply(await sellers.every(database, terms, agent_oldest, _others_first, now), terms.hourly_uc)
 
 
 async def busy(connection: Connection) -> set[UUID]:

@@ -22,7 +22,8 @@ from tidemill.core.jobs.quotes.order import Order
 from tidemill.core.jobs.quotes.tasks import OrderPart
 from tidemill.core.money import AMOUNT_MAX_UC, credits_of
 from tidemill.core.placement import supply as markets
-from tidemill.core.placement.supply import USUAL_GPU_OPERATIONS_PER_S, Supply, SupplyNode
+from tidemill.core.placement.candidate import Candidate, CandidateDevice
+from tidemill.core.placement.supply import USUAL_GPU_OPERATIONS_PER_S, Seller, Supply
 from tidemill.core.settings.sections.market import MarketSettings
 from tidemill.core.settings.sections.money import MoneySettings
 from tidemill.core.settings.sections.work import JobsSettings
@@ -116,12 +117,12 @@ def quote(
         return _of_training(order, supply, rules, expires_at)
     largest = max((part.needs for part in parts), key=lambda needs: needs.operations)
     fitting = _affordable(order, largest, supply, rules.plan, customer_id)
-    nodes = fitting or [_usual(supply, order, largest)]
-    least, most = _prices(nodes, [part.needs for part in parts], rules.plan)
-    speeds = [markets.speed_of(node, largest) for node in nodes]
+    sellers = fitting or [_usual(supply, order, largest)]
+    least, most = _prices(sellers, [part.needs for part in parts], rules.plan)
+    speeds = [seller.speed(largest) for seller in sellers]
     least_ms, most_ms = markets.least_ms(largest, max(speeds)), markets.quoted_ms(largest, min(speeds))
     limit_s = largest.seconds or ceil(most_ms / 1000 * rules.deadline_factor)
-    rounds = ceil(len(parts) / len(nodes))
+    rounds = ceil(len(parts) / len(sellers))
     commission = rules.plan.commission_ppm
     low_uc, high_uc = sum(least), sum(most)
     return Quote(
@@ -137,7 +138,7 @@ def quote(
         hours_low=least_ms * rounds / HOUR_MS,
         hours_high=most_ms * rounds / HOUR_MS,
         lines=_lines(low_uc, high_uc, commission, _check_of(order), by_time=largest.seconds > 0),
-        reasoning=(*_reasoning(len(parts), largest, nodes, fitting, rules), *_warning(order, largest, supply)),
+        reasoning=(*_reasoning(len(parts), largest, sellers, fitting, rules), *_warning(order, largest, supply)),
         expires_at=expires_at,
         has_runner=True,
         costs_max_uc=tuple(most),
@@ -165,39 +166,40 @@ def quote_from_json(fields: Mapping[str, Any]) -> Quote:
     return Quote(**{**fields, "lines": lines, "reasoning": texts, "costs_max_uc": costs})
 
 
-def _affordable(
-    order: Order, needs: Needs, supply: Supply, plan: RewardPlan, customer_id: UUID | None
-) -> list[SupplyNode]:
+def _affordable(order: Order, needs: Needs, supply: Supply, plan: RewardPlan, customer_id: UUID | None) -> list[Seller]:
     """The cheapest of the nodes that fit and cost no more than the customer allows."""
     most_uc = AMOUNT_MAX_UC if order.hourly_max_uc is None else order.hourly_max_uc
-    fit = [node for node in markets.fitting(supply, order.kind, needs, customer_id) if node.price_uc <= most_uc]
+    fit = [seller for seller in markets.fitting(supply, order.kind, needs, customer_id) if seller.price_uc <= most_uc]
     ranked = sorted(
-        (cost_uc, node.node_id, node)
-        for node in fit
-        if (cost_uc := markets.costs_uc(plan, markets.terms(needs, node))[1]) <= COST_MAX_UC
+        (cost_uc, seller.node_id, seller)
+        for seller in fit
+        if (cost_uc := markets.costs_uc(plan, seller.terms(needs))[1]) <= COST_MAX_UC
     )
-    return [node for _, _, node in ranked[: ceil(len(ranked) * COVERED)]]
+    return [seller for _, _, seller in ranked[: ceil(len(ranked) * COVERED)]]
 
 
-def _usual(supply: Supply, order: Order, needs: Needs) -> SupplyNode:
+def _usual(supply: Supply, order: Order, needs: Needs) -> Seller:
     """A stand-in for a node where none fits."""
     price_uc = supply.default_uc if order.hourly_max_uc is None else min(supply.default_uc, order.hourly_max_uc)
-    speeds = OPERATIONS_PER_CORE_S, USUAL_GPU_OPERATIONS_PER_S
-    return SupplyNode(
-        *(UUID(int=0), UUID(int=0), price_uc, *speeds),
-        devices=needs.devices,
-        cores=needs.cores,
+    device = CandidateDevice("", needs.gpu_memory_mib)
+    machine = Candidate(
+        node_id=UUID(int=0),
+        owner_id=UUID(int=0),
+        devices=(device,) * needs.devices,
+        cpu_milli=needs.cores * 1_000,
         memory_mib=needs.memory_mib,
+        price_uc=price_uc,
     )
+    return Seller(machine, False, USUAL_GPU_OPERATIONS_PER_S, OPERATIONS_PER_CORE_S)
 
 
-def _prices(nodes: Sequence[SupplyNode], needs: Sequence[Needs], plan: RewardPlan) -> tuple[list[int], list[int]]:
+def _prices(sellers: Sequence[Seller], needs: Sequence[Needs], plan: RewardPlan) -> tuple[list[int], list[int]]:
     """The least and the most that each task costs on these nodes."""
     classes = _classes(needs)
-    alike = {(node.price_uc, node.size, node.reference_ops_per_s): node for node in nodes}.values()
+    alike = {(seller.price_uc, seller.size, seller.reference_ops_per_s): seller for seller in sellers}.values()
     priced: dict[Needs, tuple[int, int]] = {}
     for class_needs in set(classes):
-        costs = [markets.costs_uc(plan, markets.terms(class_needs, node)) for node in alike]
+        costs = [markets.costs_uc(plan, seller.terms(class_needs)) for seller in alike]
         lows, highs = zip(*costs, strict=True)
         priced[class_needs] = max(1, min(lows)), max(1, *highs)
     return [priced[class_needs][0] for class_needs in classes], [priced[class_needs][1] for class_needs in classes]
@@ -226,7 +228,7 @@ def _warning(order: Order, needs: Needs, supply: Supply) -> tuple[str, ...]:
     """Warn where a check needs a house node and there is none."""
     if order.expected or KINDS[order.kind].check(order.work) in _PROVED:
         return ()
-    return () if any(node.house and markets.can_run(node, order.kind, needs) for node in supply.nodes) else (_NO_HOUSE,)
+    return () if any(seller.house and seller.can_run(order.kind, needs) for seller in supply.sellers) else (_NO_HOUSE,)
 
 
 def _lines(low_uc: int, high_uc: int, commission_ppm: int, check: str, *, by_time: bool) -> tuple[QuoteLine, ...]:
@@ -240,12 +242,12 @@ def _lines(low_uc: int, high_uc: int, commission_ppm: int, check: str, *, by_tim
 
 
 def _reasoning(
-    tasks: int, needs: Needs, nodes: Sequence[SupplyNode], fitting: Sequence[SupplyNode], rules: QuoteRules
+    tasks: int, needs: Needs, sellers: Sequence[Seller], fitting: Sequence[Seller], rules: QuoteRules
 ) -> tuple[str, ...]:
     share = f"{tasks} tasks, the largest of which needs" if tasks > 1 else "One task, which needs"
     cores, devices = _counted(needs.cores, "core"), _counted(needs.devices, "device")
     on = f"{devices} with {needs.gpu_memory_mib:,} MiB" if needs.devices else cores
-    prices = [node.price_uc for node in nodes]
+    prices = [seller.price_uc for seller in sellers]
     between = f"{credits_of(min(prices))} to {credits_of(max(prices))} {rules.currency}s"
     return (
         f"{share} {needs.memory_mib:,} MiB of memory, {needs.disk_mib:,} MiB of disk and {on}.",
@@ -277,7 +279,7 @@ def _of_training(order: Order, supply: Supply, rules: QuoteRules, expires_at: In
     """An estimate only: it cannot be confirmed."""
     assert order.training
     estimate = training.estimate(order.training)
-    owned = sorted(node.price_uc for node in supply.nodes if node.gpu_memory_mib >= training.DEVICE_MIB // 2)
+    owned = sorted(seller.price_uc for seller in supply.sellers if seller.gpu_memory_mib >= training.DEVICE_MIB // 2)
     prices = owned[: ceil(len(owned) * COVERED)] or [supply.default_uc]
     ends = [
         attempt_pay(rules.plan, PayTerms(price_uc * estimate.devices, ms), UsedTime(ms, ms)).cost_uc

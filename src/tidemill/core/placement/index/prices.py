@@ -15,8 +15,7 @@ from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S
 from tidemill.core.jobs.kinds.needs import Needs
 from tidemill.core.placement.demand import Demand
 from tidemill.core.placement.policies import Floats
-from tidemill.core.placement.seller import Seller
-from tidemill.core.placement.supply import PLAUSIBLE_MS
+from tidemill.core.placement.supply import PLAUSIBLE_MS, Seller
 from tidemill.core.placement.task_demand import TaskDemand
 from tidemill.core.settlement.pay import HOUR_MS, ONE_PPM, PayTerms, RewardPlan, cost_max_uc
 
@@ -100,7 +99,7 @@ class Prices:
         """The terms of the task at a node, and the most that it costs there."""
         terms = self._terms.get((seller.node_id, task_demand.id))
         if terms is None:
-            pay_terms = seller.terms(task_demand)
+            pay_terms = seller.terms(task_demand.needs)
             if len(self._terms) >= REMEMBERED_MAX:
                 self._terms.clear()
             terms = pay_terms, cost_max_uc(self._plan, pay_terms)

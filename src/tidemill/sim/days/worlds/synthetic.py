@@ -15,8 +15,7 @@ from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S
 from tidemill.core.nodes.machine.gpu_names import recognised
 from tidemill.core.nodes.machine.gpu_types import GpuType
 from tidemill.core.placement.candidate import NVLINK_NONE_PCT, Candidate, CandidateDevice
-from tidemill.core.placement.seller import Seller
-from tidemill.core.placement.supply import MachineSize, reference_ops_per_s, unit_prices_uc
+from tidemill.core.placement.supply import MachineSize, Seller, reference_ops_per_s, unit_prices_uc
 from tidemill.sim.days.worlds.world import Member, World, checked_world
 
 EFFICIENCY = 0.3

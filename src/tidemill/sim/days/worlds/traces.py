@@ -12,7 +12,7 @@ from statistics import fmean
 from uuid import UUID
 
 from tidemill.core.placement.demand import Demand
-from tidemill.core.placement.seller import Seller
+from tidemill.core.placement.supply import Seller
 from tidemill.sim.days.worlds.task_types import TaskType
 from tidemill.sim.days.worlds.world import Member, World, WorldFault, checked_world
 from tidemill.sim.openb.experiment import Cluster, read_cluster

@@ -12,7 +12,7 @@ from tidemill.core.faults import Fault
 from tidemill.core.nodes.rules.windows import Window
 from tidemill.core.placement.candidate import Candidate
 from tidemill.core.placement.demand import WHOLE_MILLI
-from tidemill.core.placement.seller import Seller
+from tidemill.core.placement.supply import Seller
 
 
 class WorldFault(Fault):

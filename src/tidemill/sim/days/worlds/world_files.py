@@ -14,10 +14,10 @@ from uuid import UUID
 from tidemill.core.nodes.machine.gpu_names import recognised
 from tidemill.core.nodes.rules.windows import Window
 from tidemill.core.placement.candidate import NVLINK_NONE_PCT, Candidate, CandidateDevice
-from tidemill.core.placement.seller import Seller
 from tidemill.core.placement.supply import (
     USUAL_GPU_OPERATIONS_PER_S,
     MachineSize,
+    Seller,
     reference_ops_per_s,
     unit_prices_uc,
 )
