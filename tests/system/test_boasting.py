@@ -14,6 +14,7 @@ from tests.worlds.pools.pool import Running, pool_in, until
 from tests.worlds.pools.wire_agents import simulated
 from tests.worlds.pools.work_pools import QUICK, Hands, door_of, hands
 from tidemill.cli.nodes.node_events import sentence
+from tidemill.cli.nodes.node_view import print_node
 from tidemill.core.nodes.machine.hardware import Machine
 
 LOOK_S = 1.0
@@ -64,7 +65,9 @@ def boasters() -> Iterator[Boasters]:
         assert '"bug"' not in running.said()
 
 
-def test_one_core_that_claims_to_be_256_gets_the_work_of_what_it_showed(boasters: Boasters) -> None:
+def test_one_core_that_claims_to_be_256_gets_the_work_of_what_it_showed(
+    boasters: Boasters, capsys: pytest.CaptureFixture[str]
+) -> None:
     """It got eleven tasks at once."""
     until(lambda: boasters.view(0)["life"] == "active", lambda: str(boasters.view(0)["no_work"]))
     found = boasters.view(0)
@@ -75,6 +78,10 @@ def test_one_core_that_claims_to_be_256_gets_the_work_of_what_it_showed(boasters
     parameters = {"m": 24, "n": 24, "k": 24, "element": "int8", "seed": 1}
     job = boasters.ann.order({"kind": "matmul", "parameters": parameters, "tasks": TASKS})
     assert boasters.ann.post(f"/{job['id']}/confirm").status_code == 200
+    print_node(found)
+    (row,) = [row for row in capsys.readouterr().out.splitlines() if row.startswith("measured ")]
+    assert row.split()[1] == str(found["measured_cores"])
+    assert "and 8 GiB of memory" in row
     until(lambda: boasters.offered() >= found["measured_cores"], "it gets what it can do")
     time.sleep(LOOK_S)
     assert boasters.offered() == found["measured_cores"]

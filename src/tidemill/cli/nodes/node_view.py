@@ -126,13 +126,15 @@ def _machine(machine: _View) -> Iterator[tuple[str, str]]:
 
 
 def _counted_of(node: _View) -> Iterator[tuple[str, str]]:
-    """What counts of the machine's cores and memory. An older pool does not measure them."""
+    """What counts of the machine's cores and memory. Older pools do not measure it."""
     claimed, cores, mib = node["machine"] or {}, node.get("measured_cores"), node.get("measured_mib")
     if cores is None or mib is None:
         return
-    yield "", f"{min(cores, claimed.get('cores', cores))} cores and {mib / _GIB_MIB:,.0f} GiB of memory counted"
-    if cores < claimed.get("cores", 0):
-        yield "", f"it claims {claimed['cores']} cores and showed the speed of {cores}: it gets work for those"
+    cores, mib = min(cores, claimed.get("cores", cores)), min(mib, claimed.get("memory_mib", mib))
+    yield (
+        "measured",
+        f"{cores} {'core' if cores == 1 else 'cores'} and {mib / _GIB_MIB:,.0f} GiB of memory, for which it gets work",
+    )
 
 
 def _carries(carries: _View | None) -> Iterator[tuple[str, str]]:
