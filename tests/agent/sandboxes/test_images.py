@@ -269,7 +269,7 @@ def test_a_list_of_holes_without_end_takes_no_memory(tmp_path: Path) -> None:
 
 
 SETTING = ContainerSetting(
-    "mark", Path("/place/work"), 1_900_000_000, "image", ("/data", "/work"), None, is_podman=False
+    "mark", Path("/place/work"), Path("/place/hosts"), 1_900_000_000, "image", ("/data", "/work"), None, is_podman=False
 )
 
 
@@ -281,7 +281,7 @@ def test_what_an_engine_is_told_leaves_nothing_to_the_image() -> None:
     assert (body["Entrypoint"], body["Cmd"], body["User"]) == (["/bin/sh"], ["-c", "true"], "1900000000:1900000000")
     assert (held["ReadonlyRootfs"], held["CapDrop"], held["NetworkMode"]) == (True, ["ALL"], "none")
     assert set(held["Tmpfs"]) == {"/tmp", "/data"}
-    assert [mount["Target"] for mount in held["Mounts"]] == ["/work"]
+    assert [mount["Target"] for mount in held["Mounts"]] == ["/work", "/etc/hosts"]
 
 
 @pytest.mark.parametrize(("asked", "shared_mib"), [({}, 8192), ({"shared_memory_mib": 256}, 256)])
@@ -313,7 +313,9 @@ def test_gpus_are_asked_for_as_each_engine_wants() -> None:
     assert docker["DeviceRequests"] == [
         {"Driver": "nvidia", "DeviceIDs": ["0", "GPU-0123abcd-ef"], "Capabilities": [["gpu", "compute", "utility"]]}
     ]
-    podman = creation(order, ContainerSetting("m", Path("/w"), 1, "i", (), None, is_podman=True))["HostConfig"]
+    podman = creation(order, ContainerSetting("m", Path("/w"), Path("/h"), 1, "i", (), None, is_podman=True))[
+        "HostConfig"
+    ]
     assert isinstance(podman, dict)
     assert [device["PathOnHost"] for device in podman["Devices"]] == [
         "nvidia.com/gpu=0",

@@ -22,6 +22,7 @@ from tests.worlds.agents.attempt_tasks import (
 )
 from tests.worlds.agents.pool_end import PoolEnd
 from tests.worlds.sandboxes.sandbox_cell import processes
+from tidemill.agent.home.home import Home
 from tidemill.agent.work.attempt_directories import AttemptDirectories
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
@@ -43,7 +44,7 @@ async def running(pool: PoolEnd, machine: OwnersMachine) -> OwnersMachine:
 
 def left_behind(machine: OwnersMachine) -> list[str]:
     """Processes of tasks, and what lies of attempts. What waits for a next run is no task's."""
-    runs = machine.home.with_name(machine.home.name + "-runs")
+    runs = Home(machine.home).runs
     return [
         *(f"process {pid}" for pid in processes(runs)),
         *left_in(runs),

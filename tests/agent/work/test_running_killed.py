@@ -11,6 +11,7 @@ from tests.worlds.agents.agent_machine import OwnersMachine, left_in, until
 from tests.worlds.agents.attempt_tasks import declined, files_of, offer, receipts
 from tests.worlds.agents.pool_end import PoolEnd
 from tests.worlds.sandboxes.sandbox_cell import groups_of_runs, processes
+from tidemill.agent.home.home import Home
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
 from tidemill.wire.messages import Assignment
 
@@ -37,7 +38,7 @@ def by_attempt(pool: PoolEnd) -> dict[bytes, set[Receipt]]:
 
 
 def left_behind(machine: OwnersMachine) -> list[str]:
-    runs = machine.home.with_name(machine.home.name + "-runs")
+    runs = Home(machine.home).runs
     return [
         *(f"process {pid}" for pid in processes(runs)),
         *(f"run {name}" for name in left_in(runs)),

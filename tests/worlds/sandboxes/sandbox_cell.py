@@ -13,7 +13,7 @@ from tidemill.agent.sandboxes.bubblewrap.sandbox import open_bubblewrap
 from tidemill.agent.sandboxes.bubblewrap.seats import mark
 from tidemill.agent.sandboxes.cgroups import PREFIX
 from tidemill.agent.sandboxes.engine import keeper
-from tidemill.agent.sandboxes.engine.sandbox import CALLS_FILES, open_engine
+from tidemill.agent.sandboxes.engine.sandbox import CALLS_FILES, HOSTS_FILE, open_engine
 from tidemill.agent.sandboxes.interface import OutputStream, RunListener, Sandbox, nothing
 from tidemill.agent.sandboxes.run_directories import AHEAD, STAGE
 from tidemill.core.jobs.sandboxes import MIB, Command, Mount, RunGrants, RunLimits, RunOutcome, RunSpecification
@@ -91,7 +91,7 @@ class Cell:
     def left_behind(self) -> list[str]:
         """What is there of runs; seats that wait for a run are not of any."""
         of_runs = groups_of_runs(self.place)
-        kept = {"lock", STAGE, *CALLS_FILES}
+        kept = {"lock", STAGE, *CALLS_FILES, HOSTS_FILE}
         return [
             *(str(one) for one in self.place.iterdir() if one.name not in kept and not one.name.startswith(AHEAD)),
             *of_runs,

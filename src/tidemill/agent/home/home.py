@@ -7,6 +7,7 @@ from pathlib import Path
 
 import platformdirs
 
+from tidemill.agent.home.place import place_of
 from tidemill.core.faults import AgentFault
 from tidemill.host import locks
 from tidemill.host.locks import HeldLock, Holder, holder_pid
@@ -60,19 +61,24 @@ class Home:
         return self.path / "attempts"
 
     @property
+    def place(self) -> Path:
+        """Where everything is that tasks can see the path of."""
+        return place_of(self.path)
+
+    @property
     def runs(self) -> Path:
         """Where tasks run in bubblewrap."""
-        return self._passable("runs")
+        return self.place / "runs"
 
     @property
     def images(self) -> Path:
         """Where tasks run in an engine."""
-        return self._passable("images")
+        return self.place / "images"
 
     @property
     def cache(self) -> Path:
         """Inputs and models, kept while there is room."""
-        return self.path / "cache"
+        return self.place / "cache"
 
     @property
     def uploads(self) -> Path:
@@ -82,10 +88,6 @@ class Home:
     @property
     def lock(self) -> Path:
         return self.path / "agent.lock"
-
-    def _passable(self, name: str) -> Path:
-        """Root's agent gives each task a user of its own, who could not pass through a closed home."""
-        return self.path.with_name(f"{self.path.name}-{name}") if os.geteuid() == 0 else self.path / name
 
 
 def home_of(chosen: Path | None) -> Home:

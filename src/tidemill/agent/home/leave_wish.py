@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tidemill.agent.home.home import Home
 from tidemill.agent.home.identity import forget_membership
+from tidemill.agent.home.place import remove_place
 from tidemill.agent.sandboxes.outputs import remove_tree
 from tidemill.core.faults import AgentFault
 from tidemill.host.private_files import replace_private_file, sync_directory
@@ -57,8 +58,12 @@ def forget_pool(home: Home) -> None:
             _remove(home.path / f"{name}{end}")
     for file in (home.status, home.speed, home.authority):
         _remove(file)
-    for directory in (home.attempts, home.uploads, home.cache, home.runs, home.images):
+    for directory in (home.attempts, home.uploads):
         _remove_tree(directory)
+    try:
+        remove_place(home.path)
+    except OSError as error:
+        raise AgentFault(f"{home.place} cannot be removed ({error.strerror}): look at who may write there.") from None
     forget_membership(home.membership)
     _remove(home.leave)
     sync_directory(home.path)

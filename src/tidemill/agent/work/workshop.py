@@ -17,6 +17,7 @@ from uuid import UUID
 import structlog
 
 from tidemill.agent.home.home import Home
+from tidemill.agent.home.place import kept_place, prepare_place
 from tidemill.agent.runners import RUNNERS, Runner, available
 from tidemill.agent.sandboxes.bubblewrap.sandbox import open_bubblewrap
 from tidemill.agent.sandboxes.engine.sandbox import SOCKETS, open_engine
@@ -148,6 +149,7 @@ class Workshop:
 @asynccontextmanager
 async def open_workshop(home: Home) -> AsyncIterator[Workshop]:
     """Open every sandbox that works, the quicker one first. Each removes what a killed agent left where it runs."""
+    prepare_place(home.path)
     sandboxes: list[Sandbox] = []
     faults: list[str] = []
     engine = next((socket for socket in SOCKETS if socket.is_socket()), None)
@@ -160,9 +162,10 @@ async def open_workshop(home: Home) -> AsyncIterator[Workshop]:
             log.warning("sandbox not usable", cause=str(fault))
             faults.append(str(fault))
         except OSError as error:
-            faults.append(f"Tasks cannot be run beside {home.path} ({error.strerror}): look at who may write there.")
+            faults.append(f"Tasks cannot be run in {home.place} ({error.strerror}): look at who may write there.")
     try:
-        yield Workshop(home.path, tuple(sandboxes), tuple(faults))
+        with kept_place(home.path):
+            yield Workshop(home.place, tuple(sandboxes), tuple(faults))
     finally:
         for sandbox in sandboxes:
             sandbox.close()

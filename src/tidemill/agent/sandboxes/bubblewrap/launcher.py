@@ -34,6 +34,9 @@ _groups: set[str] = set()
 """The control groups of all seats that still exist."""
 _NEW_MOUNTS = 0x00020000
 _BIND, _RECURSIVE, _PRIVATE = 4096, 16384, 1 << 18
+_READ_ONLY = 1
+_NOTHING = "nothing"
+"""The name of an empty directory: an overlay has two layers at least."""
 _INERT = 2 | 4 | 8
 """A mount without set-user programs, devices and execution: the stage itself, not what is mounted there."""
 
@@ -158,17 +161,27 @@ def _become(command: dict[str, Any]) -> None:
 
 
 def _mount(stage: str, sources: dict[str, str]) -> None:
-    """Mount the sources below the stage, by name, in a mount namespace that ends with the run."""
+    """Mount the sources below the stage, by name, in a mount namespace that ends with the run.
+
+    The kernel would show the run where a directory comes from. Through an overlay it shows only these short names.
+    """
     _call_libc("unshare", _NEW_MOUNTS)
     _call_libc("mount", b"none", b"/", None, _RECURSIVE | _PRIVATE, None)
     _call_libc("mount", b"tmpfs", os.fsencode(stage), b"tmpfs", _INERT, b"mode=0711,size=1m")
+    os.chdir(stage)
+    os.mkdir(_NOTHING)
     for name, source in sources.items():
-        target = f"{stage}/{name}"
-        if stat.S_ISDIR(os.stat(source).st_mode):
-            os.mkdir(target)
+        is_directory = stat.S_ISDIR(os.stat(source).st_mode)
+        if is_directory:
+            os.mkdir(name)
         else:
-            os.close(os.open(target, os.O_CREAT))
-        _call_libc("mount", os.fsencode(source), os.fsencode(target), None, _BIND | _RECURSIVE, None)
+            os.close(os.open(name, os.O_CREAT))
+        _call_libc("mount", os.fsencode(source), os.fsencode(name), None, _BIND | _RECURSIVE, None)
+        if is_directory:
+            with contextlib.suppress(OSError):  # in some containers there are no overlays
+                layers = os.fsencode(f"lowerdir={name}:{_NOTHING}")
+                _call_libc("mount", b"overlay", os.fsencode(name), b"overlay", _READ_ONLY, layers)
+    os.chdir("/")
 
 
 _libc = ctypes.CDLL(None, use_errno=True)

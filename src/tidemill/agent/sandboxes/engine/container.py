@@ -16,6 +16,7 @@ from tidemill.core.jobs.sandboxes import Mount, RunLimits, RunSpecification
 PROCESSES_OF_A_USER = 4096
 """Without a number, some engines ask for more than their host allows. Its group limits a run's own processes."""
 PODMANS_OWN = ("/run", "/var/tmp")  # noqa: S108
+HOST_NAME = "task"
 TEMPORARY = "/tmp"  # noqa: S108 - the run's own
 
 
@@ -25,6 +26,8 @@ class ContainerSetting:
 
     mark: str
     work: Path
+    hosts: Path
+    """The names of machines that it knows. Podman would show it those that the machine knows."""
     user: int
     image: str
     volumes: tuple[str, ...]
@@ -42,7 +45,7 @@ def creation(specification: RunSpecification, setting: ContainerSetting) -> dict
         "Env": [f"{name}={value}" for name, value in specification.command.environment.items()],
         "User": f"{setting.user}:{setting.user}",
         "WorkingDir": WORK,
-        "Hostname": "task",
+        "Hostname": HOST_NAME,
         "Labels": {LABEL: setting.mark},
         "AttachStdout": True,
         "AttachStderr": True,
@@ -69,7 +72,11 @@ def _host_config(specification: RunSpecification, setting: ContainerSetting) -> 
         "OomScoreAdj": 1000,
         "Tmpfs": {path: _size(limits) for path in _writable(setting) if path != WORK},
         "Ulimits": [{"Name": name, "Soft": value, "Hard": value} for name, value in _resources(limits).items()],
-        "Mounts": [_bind_mount(str(setting.work), WORK, read_only=False), *_inputs(specification)],
+        "Mounts": [
+            _bind_mount(str(setting.work), WORK, read_only=False),
+            _bind_mount(str(setting.hosts), "/etc/hosts", read_only=True),
+            *_inputs(specification),
+        ],
         "LogConfig": {"Type": "none"},
         "RestartPolicy": {"Name": "no"},
         **_devices(specification, setting.is_podman),

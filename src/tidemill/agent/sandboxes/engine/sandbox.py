@@ -24,7 +24,7 @@ from tidemill.agent.sandboxes.bubblewrap.seccomp import call_profile, this_machi
 from tidemill.agent.sandboxes.cgroups import MemoryCount
 from tidemill.agent.sandboxes.engine import keeper as engine_keeper
 from tidemill.agent.sandboxes.engine.api import CannotStart, EngineApi, EngineFault, tell_apart
-from tidemill.agent.sandboxes.engine.container import ContainerSetting, creation
+from tidemill.agent.sandboxes.engine.container import HOST_NAME, ContainerSetting, creation
 from tidemill.agent.sandboxes.engine.images import FetchedImage, Images, UnfitImage
 from tidemill.agent.sandboxes.exits import wait_status
 from tidemill.agent.sandboxes.gpu_memory import watched_gpu_memory
@@ -45,6 +45,7 @@ from tidemill.core.jobs.sandboxes import (
 
 SOCKETS = (Path("/run/docker.sock"), Path("/var/run/docker.sock"), Path("/run/podman/podman.sock"))
 CALLS_FILES = ("calls.json", "calls-of-many-gpus.json")
+HOSTS_FILE = "hosts"
 KILL = 137
 KEEPER_S = 20.0
 """How long the keeper of a killed agent may take to remove its containers and images."""
@@ -63,6 +64,8 @@ class EngineSandbox(Sandbox):
         self._mark, self._is_podman = mark(directory), "podman" in json.dumps(answers["version"]).lower()
         self._users = own_users() if os.geteuid() == 0 else set()
         self._calls, self._calls_of_many_gpus = _calls(directory, self._is_podman)
+        (directory / HOSTS_FILE).write_text(f"127.0.0.1 localhost {HOST_NAME}\n::1 localhost\n")
+        (directory / HOSTS_FILE).chmod(0o644)
         self._gpu_memory = watched_gpu_memory()
         self._lives: dict[str, RunLife] = {}
         self.images = Images(
@@ -113,7 +116,16 @@ class EngineSandbox(Sandbox):
         await life.listener.prepared(work)
         user_id = os.getuid() if user is None else user
         calls = self._calls_of_many_gpus if len(life.specification.grants.gpus) > 1 else self._calls
-        setting = ContainerSetting(self._mark, work, user_id, image.name, image.volumes, calls, self._is_podman)
+        setting = ContainerSetting(
+            self._mark,
+            work,
+            self._directory / HOSTS_FILE,
+            user_id,
+            image.name,
+            image.volumes,
+            calls,
+            self._is_podman,
+        )
         body = creation(life.specification, setting)
         async with self._created(f"tidemill-{self._mark}-{life.specification.name}", body) as container:
             run_outcome = await self._run_container(life, work, container)
