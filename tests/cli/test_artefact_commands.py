@@ -26,11 +26,13 @@ class Office:
     def __init__(self, running: Running, people: People) -> None:
         self.running, self.people = running, people
 
-    def desk(self, place: Path, *roles: Role) -> Desk:
+    def desk(self, place: Path, *roles: Role, balance: int = 0) -> Desk:
         place.mkdir(exist_ok=True)
         desk = Desk(place / "home", self.running.port, place)
         person = self.people.person(*roles, second_factor=Role.OPERATOR in roles)
         desk.keep(person, self.people.session(person))
+        if balance:
+            self.people.deposit(person, balance * 1_000_000)
         return desk
 
 
@@ -125,7 +127,7 @@ def test_an_upload_survives_a_pool_that_is_away_for_a_while(office: Office, tmp_
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("size_mib", [200, pytest.param(1024, marks=pytest.mark.soak)])
 def test_a_large_file_is_uploaded_with_little_memory(office: Office, tmp_path: Path, size_mib: int) -> None:
-    desk, file = office.desk(tmp_path / "ann"), tmp_path / "large"
+    desk, file = office.desk(tmp_path / "ann", balance=1), tmp_path / "large"
     with file.open("wb") as opened:
         opened.truncate(size_mib * MIB)
     running, most = desk.start("artefacts", "put", str(file)), 0
@@ -156,3 +158,13 @@ def test_models_are_added_from_a_file_listed_and_removed(office: Office, tmp_pat
         assert operator.run("models", "remove", name).returncode == 0
     assert operator.run("artefacts", "delete", added["artefact_id"]).returncode == 0
     assert "no models yet" in customer.run("models", "list").stderr
+
+
+def test_what_one_keeps_and_may_keep_is_shown(office: Office, tmp_path: Path) -> None:
+    desk = office.desk(tmp_path / "ann")
+    desk.json("artefacts", "put", str(written(tmp_path, bytes(3 * MIB))))
+    usage = desk.json("artefacts", "usage")
+    assert (usage["used_bytes"], usage["allowed_bytes"], usage["free_bytes"]) == (3 * MIB, 100 * MIB, 100 * MIB)
+    assert (usage["price"], usage["fee"], usage["unpaid_until"]) == ("0.02", "0", None)
+    shown = desk.run("artefacts", "usage").stdout
+    assert "0.02 credits a GiB and month" in shown

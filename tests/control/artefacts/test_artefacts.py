@@ -24,7 +24,12 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.store.artefacts import artefact_grants
 
 MIB = 1024 * 1024
-SETTINGS = {**MANY, "TIDEMILL_ARTEFACTS_QUOTA_BYTES": "400MiB", "TIDEMILL_HTTP_BODY_DEADLINE_S": "3s"}
+SETTINGS = {
+    **MANY,
+    "TIDEMILL_ARTEFACTS_QUOTA_BYTES": "400MiB",
+    "TIDEMILL_ARTEFACTS_FREE_BYTES": "400MiB",
+    "TIDEMILL_HTTP_BODY_DEADLINE_S": "3s",
+}
 TEXT = b"water that would have flowed away" * 100
 
 

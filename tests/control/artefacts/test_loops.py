@@ -26,7 +26,7 @@ from tidemill.store.artefacts.uploads import SizeRules
 from tidemill.store.database import Database
 
 MIB = 1024 * 1024
-RULES = SizeRules(MIB, MIB)
+RULES = SizeRules(MIB, 4 * MIB)
 
 
 class Storage:
@@ -39,16 +39,17 @@ class Storage:
     def now(self) -> Instant:
         return self.parts.clock.now()
 
-    async def begun(self, content: bytes) -> Upload:
+    async def begun(self, content: bytes, purpose: Purpose = Purpose.INPUT) -> Upload:
         upload = Upload(
             self.parts.ids.new(self.now),
             self.owner,
             self.owner,
-            Purpose.INPUT,
+            purpose,
             "a",
             len(content),
             None,
             Instant(self.now + HOUR),
+            self.parts.ids.new(self.now) if purpose is Purpose.RESULT else None,
         )
         async with self.parts.loop_database.transaction() as transaction:
             assert await uploads.begin(transaction, upload, RULES) is None
@@ -63,8 +64,8 @@ class Storage:
 
         assert await self.store.append(upload_id, 0, chunks()) == len(content)
 
-    async def kept(self, content: bytes) -> UUID:
-        upload = await self.begun(content)
+    async def kept(self, content: bytes, purpose: Purpose = Purpose.INPUT) -> UUID:
+        upload = await self.begun(content, purpose)
         digest = await self.store.finish(upload.id, None, self.now)
         assert isinstance(digest, Digest)
         async with self.parts.loop_database.transaction() as transaction:

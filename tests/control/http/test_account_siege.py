@@ -16,8 +16,10 @@ import pytest
 from tests.worlds.places import reachable_directory
 from tests.worlds.pools.people import MANY, People, bearer, people_of
 from tests.worlds.pools.pool import Pool, Running, pool_in, until
+from tests.worlds.pools.tus import Client
 from tidemill.core.accounts.roles import Role, Scope
 
+MIB = 1024 * 1024
 KEYS = 60
 ORDER: dict[str, Any] = {
     "kind": "script",
@@ -132,3 +134,19 @@ def test_keys_and_join_tokens_are_made_slowly(up: Running, people: People) -> No
     refused = [make() for _ in range(2)][-1]  # one more may have come back meanwhile
     assert (refused.status_code, refused.json()["code"]) == (429, "too_many_credentials")
     assert 1 <= int(refused.headers["retry-after"]) <= 36
+
+
+def test_an_account_without_money_keeps_and_reserves_little(up: Running, people: People) -> None:
+    person = people.person()
+    poor = Client(up, people.session(person).bearer)
+    refused = poor.begin(50 * 1024 * MIB)
+    assert (refused.status_code, refused.json()["code"]) == (402, "artefact_balance_needed")
+    assert "0.998047 credits in your balance" in refused.json()["detail"]
+    reserved = [poor.begun(20 * MIB) for _ in range(5)]
+    refused = poor.begin(1)
+    assert (refused.status_code, refused.json()["code"]) == (402, "artefact_balance_needed"), "reservations count"
+    people.deposit(person, 1_000_000)
+    assert poor.begin(200 * MIB).status_code == 201
+    usage = poor.ask("GET", "/api/v1/artefacts/usage").json()
+    assert usage["allowed_bytes"] == 100 * MIB + 50 * 1024 * MIB
+    assert usage["reserved_bytes"] == len(reserved) * 20 * MIB + 200 * MIB

@@ -22,12 +22,14 @@ HALF = b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\nX-Rest: "
 PROBE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 STREAM = b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
+SETTINGS = {**MANY, "TIDEMILL_LIMITS_NODE_PER_MINUTE": "1000000", "TIDEMILL_ARTEFACTS_FREE_BYTES": "2GiB"}
+
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Pool]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
-    with reachable_directory() as home, pool_in(home, **MANY, TIDEMILL_LIMITS_NODE_PER_MINUTE="1000000") as started:
+    with reachable_directory() as home, pool_in(home, **SETTINGS) as started:
         started.up().set_up()
         yield started
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

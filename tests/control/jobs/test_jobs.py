@@ -15,7 +15,7 @@ from tests.worlds.pools.people import MANY, People, Person, people_of
 from tests.worlds.pools.pool import Running, pool_in, until
 from tests.worlds.pools.tus import Client, problem
 from tidemill.core.accounts.roles import Role, Scope
-from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
+from tidemill.core.ledger import AccountKind, LedgerAccount
 from tidemill.core.money import micro_credits
 from tidemill.store.clock import read_clock
 from tidemill.store.ledger import ledger
@@ -46,16 +46,8 @@ class Shop:
         """Somebody with so many credits."""
         person = self.people.person(Role.CUSTOMER)
         if balance:
-            self.people.run(self._deposit(person, balance * 1_000_000))
+            self.people.deposit(person, balance * 1_000_000)
         return Customer(self, person, self.people.session(person).bearer)
-
-    async def _deposit(self, person: Person, amount_uc: int) -> None:
-        bank, account = LedgerAccount(AccountKind.EXTERNAL, name="bank"), account_of(person)
-        async with self.people.database.transaction() as transaction:
-            now = await read_clock(transaction)
-            await ledger.open_accounts(transaction, [bank, account], now)
-            deposit = Transfer(self.people.ids.new(now), bank.id, account.id, amount_uc, "credit", "deposit", "a test")
-            await ledger.post(transaction, [deposit], self.people.ids, now)
 
 
 @dataclass

@@ -21,6 +21,7 @@ import pyotp
 from argon2 import PasswordHasher
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from tests.worlds.databases.deposits import deposit
 from tests.worlds.pools.pool import Running
 from tidemill.control.accounts.passwords import MEMORY_KIB, ROUNDS
 from tidemill.control.operations.master_key import open_keyring
@@ -164,6 +165,10 @@ class People:
         node_id = self._runner.run(self._node(person, identity.key))
         return Machine(node_id, identity, self._runner.run(self._fingerprint()))
 
+    def deposit(self, person: Person, amount_uc: int) -> None:
+        """Put money into somebody's account."""
+        self._runner.run(self._deposit(person, amount_uc))
+
     def block(self, person: Person) -> None:
         self._runner.run(self._block(person))
 
@@ -205,6 +210,11 @@ class People:
 
     async def now(self, connection: Connection) -> Instant:
         return await read_clock(connection)
+
+    async def _deposit(self, person: Person, amount_uc: int) -> None:
+        async with self.database.connection() as connection:
+            now = await read_clock(connection)
+        await deposit(self.database, self.ids, person.id, amount_uc, now)
 
     async def _person(self, address: str, roles: frozenset[Role], second_factor: bool) -> Person:
         async with self.database.transaction() as transaction:

@@ -66,6 +66,26 @@ def list_artefacts(
 
 
 @app.command()
+def usage(as_json: AsJson = False) -> None:
+    """Show how much you keep, how much you may keep, and what a day of it costs."""
+    view = pool_caller().ask("GET", f"{_ROUTE}/usage")
+    if as_json:
+        print_json(view)
+        return
+    fields = {
+        "kept": in_words(view["used_bytes"]),
+        "under way": in_words(view["reserved_bytes"]),
+        "you may keep": f"{in_words(view['allowed_bytes'])}, at your balance",
+        "free for everybody": in_words(view["free_bytes"]),
+        "price beyond that": f"{view['price']} credits a GiB and month",
+        "your fee": f"{view['fee']} credits a day",
+    }
+    if until := view["unpaid_until"]:
+        fields["not paid"] = f"what is not free is deleted on {moment(until)} UTC"
+    print_fields(fields)
+
+
+@app.command()
 def show(artefact: Which, as_json: AsJson = False) -> None:
     """Show an artefact, with its SHA-256."""
     print_artefact(operator_caller().ask("GET", f"{_ROUTE}/{artefact}"), as_json=as_json)

@@ -3,11 +3,12 @@
 Another account's artefact is answered as if it did not exist, and so is a digest that no attempt of the node needs.
 """
 
+from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BaseModel, BeforeValidator, Field
 
 from tidemill.control.artefacts.downloads import content
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit
@@ -15,12 +16,19 @@ from tidemill.control.http.guard import GuardedRoute
 from tidemill.control.http.problems import RouteRefused, documented, unless_refused
 from tidemill.control.http.views import API, Timestamp, View
 from tidemill.core.accounts.roles import Caller
+from tidemill.core.artefacts import storage_fees as fees
 from tidemill.core.artefacts.access import AccountCaller, NodeNeed, refused_node, refused_reading
 from tidemill.core.artefacts.artefact import Artefact, Purpose, read_digest
 from tidemill.core.artefacts.refusals import ArtefactRefusal
+from tidemill.core.clock import SECOND, Instant, as_datetime
+from tidemill.core.money import credits_of
 from tidemill.core.reasons import REASON_MAX
-from tidemill.store.artefacts import artefact_grants, artefacts
+from tidemill.core.settings.sections.artefacts import ArtefactsSettings
+from tidemill.core.settlement.rewards import customer_account
+from tidemill.store.artefacts import artefact_grants, artefacts, storage_fees
 from tidemill.store.artefacts.artefacts import ArtefactFilter, Deletion
+from tidemill.store.artefacts.storage_fees import StorageUsage
+from tidemill.store.ledger import ledger
 
 router = APIRouter(prefix=f"{API}/artefacts", tags=["artefacts"], route_class=GuardedRoute)
 
@@ -51,6 +59,18 @@ class ArtefactView(View):
     name: str
     made_at: Timestamp
     attempt_id: UUID | None
+
+
+class StorageUsageView(BaseModel):
+    used_bytes: int = Field(description="What you keep; the smallest artefact counts 4 KiB.")
+    reserved_bytes: int = Field(description="What your uploads under way will need.")
+    allowed_bytes: int = Field(description="What you may keep, with your uploads, at your balance.")
+    free_bytes: int = Field(description="What every account may keep without money.")
+    price: str = Field(description="What a GiB beyond that costs a month, in credits.")
+    fee: str = Field(description="What a day of what you keep costs now, in credits; young results cost nothing.")
+    unpaid_until: datetime | None = Field(
+        description="Your balance does not pay the fee: what is not free is deleted then, the oldest first."
+    )
 
 
 class ArtefactPage(BaseModel):
@@ -93,6 +113,18 @@ async def read_granted(digest: str, request: Request, control: ControlPart, call
 async def measure_granted(digest: str, request: Request, control: ControlPart, caller: CallerPart) -> Response:
     """How many bytes an attempt of this node needs."""
     return await _granted_content(control, caller, digest, request)
+
+
+@router.get("/usage", responses=documented())
+async def show_usage(control: ControlPart, caller: CallerPart) -> StorageUsageView:
+    """How much you keep, how much you may keep, and what a day of it costs."""
+    rules, account_id = control.settings.artefacts, caller.account_id or NOBODY
+    since = Instant(control.clock.now() - int(rules.result_keep_s * SECOND))
+    async with control.route_database.connection() as connection:
+        usage = await storage_fees.usage(connection, account_id)
+        charged_bytes = await storage_fees.kept_bytes(connection, account_id, since)
+        balance_uc = await ledger.available_uc(connection, customer_account(account_id))
+    return _usage_view(usage, charged_bytes, balance_uc, rules, is_operator=caller.is_operator)
 
 
 @router.get("/{artefact_id}", responses=documented(404, 422))
@@ -150,3 +182,18 @@ async def _granted_content(control: Control, caller: Caller, text: str, request:
 
 def _account_caller(caller: Caller) -> AccountCaller:
     return AccountCaller(caller.account_id or NOBODY, caller.is_operator)
+
+
+def _usage_view(
+    usage: StorageUsage, charged_bytes: int, balance_uc: int, rules: ArtefactsSettings, *, is_operator: bool
+) -> StorageUsageView:
+    unpaid_since = usage.unpaid_since
+    return StorageUsageView(
+        used_bytes=usage.used_bytes,
+        reserved_bytes=usage.reserved_bytes,
+        allowed_bytes=rules.quota_bytes if is_operator else fees.allowed_bytes(balance_uc, rules),
+        free_bytes=rules.free_bytes,
+        price=credits_of(rules.price_uc),
+        fee=credits_of(0 if is_operator else fees.day_fee_uc(charged_bytes, rules)),
+        unpaid_until=None if unpaid_since is None else as_datetime(fees.expires_at(unpaid_since, rules)),
+    )

@@ -12,15 +12,19 @@ from starlette.requests import Request
 from tidemill.control.context import Control
 from tidemill.control.http.problems import RouteRefused, unless_refused
 from tidemill.core.accounts.roles import Caller
+from tidemill.core.artefacts import storage_fees
 from tidemill.core.artefacts.metadata import UploadDescription
-from tidemill.core.artefacts.refusals import UploadRefusal
+from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
 from tidemill.core.artefacts.retention import OverQuota
 from tidemill.core.artefacts.uploads import Checksum, Upload, expires_at, refused_caller, refused_part
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
+from tidemill.core.settlement.rewards import customer_account
 from tidemill.serving.upload_body import BODY, UploadBody
 from tidemill.store.artefacts import artefacts, uploads
 from tidemill.store.artefacts.uploads import SizeRules
+from tidemill.store.ledger import ledger
+from tidemill.store.query import Connection
 
 _TOUCH_PART = 4
 """While bytes come, the expiry of an upload is set anew after this part of its time."""
@@ -42,7 +46,7 @@ async def begin(control: Control, caller: Caller, description: UploadDescription
         expected=description.expected,
         expires_at=until,
     )
-    begun = await _reserve(control, upload, description.attempt_id, now)
+    begun = await _reserve(control, caller, upload, description.attempt_id, now)
     try:
         await control.artefacts.begin(begun.id, length_bytes)
     except Fault:
@@ -115,19 +119,30 @@ async def end(control: Control, upload: Upload) -> None:
     await control.artefacts.abandon(upload.id)
 
 
-async def _reserve(control: Control, upload: Upload, attempt_id: UUID | None, now: Instant) -> Upload:
-    rules = SizeRules(control.settings.artefacts.size_max_bytes, control.settings.artefacts.quota_bytes)
+async def _reserve(control: Control, caller: Caller, upload: Upload, attempt_id: UUID | None, now: Instant) -> Upload:
     async with control.route_database.transaction() as transaction:
         if attempt_id is None:
-            refusal = await uploads.begin(transaction, upload, rules)
-            if isinstance(refusal, OverQuota):
-                raise RouteRefused(refusal.refusal, sentence=refusal.sentence)
-            unless_refused(refusal)
+            await _reserve_for_account(control, transaction, caller, upload)
             return upload
         begun, before = unless_refused(await uploads.begin_result(transaction, upload, attempt_id, now))
     if before is not None:
         await control.artefacts.abandon(before)
     return begun
+
+
+async def _reserve_for_account(control: Control, transaction: Connection, caller: Caller, upload: Upload) -> None:
+    """Reserve room within what the account's balance allows; what operators keep is the pool's."""
+    rules = control.settings.artefacts
+    allowed = rules.quota_bytes
+    if not caller.is_operator:
+        balance_uc = await ledger.available_uc(transaction, customer_account(upload.account_id))
+        allowed = storage_fees.allowed_bytes(balance_uc, rules)
+    refusal = await uploads.begin(transaction, upload, SizeRules(rules.size_max_bytes, allowed))
+    if isinstance(refusal, OverQuota):
+        if missing := storage_fees.balance_missing(refusal.room, refusal.wanted_bytes, rules):
+            raise RouteRefused(ArtefactRefusal.ARTEFACT_BALANCE_NEEDED, sentence=missing)
+        raise RouteRefused(refusal.refusal, sentence=refusal.sentence)
+    unless_refused(refusal)
 
 
 async def _finished_artefact(control: Control, upload: Upload) -> UUID:

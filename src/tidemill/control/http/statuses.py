@@ -259,6 +259,7 @@ STATUS: Mapping[Refusal, int] = {
     ArtefactRefusal.ARTEFACT_NAME_MALFORMED: 422,
     ArtefactRefusal.ARTEFACT_TOO_LARGE: 413,
     ArtefactRefusal.ARTEFACT_QUOTA_REACHED: 409,
+    ArtefactRefusal.ARTEFACT_BALANCE_NEEDED: 402,
     ArtefactRefusal.ARTEFACT_IN_USE: 409,
     ArtefactRefusal.RANGE_NOT_THERE: 416,
     UploadRefusal.UNKNOWN_UPLOAD: 404,

@@ -154,6 +154,7 @@ RULES: Mapping[str, RouteRule] = {
     "GET /api/v1/artefacts/by-digest/{digest}/content": ONLY_NODES,
     "HEAD /api/v1/artefacts/by-digest/{digest}/content": ONLY_NODES,
     "GET /api/v1/artefacts": ARTEFACTS_READ,
+    "GET /api/v1/artefacts/usage": ARTEFACTS_READ,
     "GET /api/v1/artefacts/{artefact_id}": ARTEFACTS_READ,
     "GET /api/v1/artefacts/{artefact_id}/content": ARTEFACTS_READ,
     "HEAD /api/v1/artefacts/{artefact_id}/content": ARTEFACTS_READ,

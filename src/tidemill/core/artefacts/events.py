@@ -49,6 +49,31 @@ class ArtefactRemoved(_OfArtefact, Event, kind="artefact.removed", audited=True)
 
 
 @dataclass(frozen=True)
+class ArtefactExpired(_OfArtefact, Event, kind="artefact.expired"):
+    """An artefact was deleted because its owner did not pay for keeping it, some days after being told."""
+
+    digest: str
+    name: str
+
+
+@dataclass(frozen=True)
+class StorageUnpaid(Event, kind="storage.unpaid"):
+    """An account cannot pay for what it keeps; what is not free will be deleted then."""
+
+    account_id: UUID
+    kept_bytes: int
+    expires_at: int
+
+    @property
+    def subject(self) -> str:
+        return f"account:{self.account_id}"
+
+    @property
+    def accounts(self) -> tuple[UUID, ...]:
+        return (self.account_id,)
+
+
+@dataclass(frozen=True)
 class _OfModel:
     model_id: UUID
     name: str

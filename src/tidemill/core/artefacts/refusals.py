@@ -13,6 +13,7 @@ class ArtefactRefusal(Refusal):
     )
     ARTEFACT_TOO_LARGE = "The artefact is larger than this pool takes: divide it into smaller ones."
     ARTEFACT_QUOTA_REACHED = "There is not enough room left in your quota: delete artefacts that you no longer need."
+    ARTEFACT_BALANCE_NEEDED = "To keep more, have more in your balance, or delete artefacts that you no longer need."
     ARTEFACT_IN_USE = "Work that is not finished needs this artefact: wait for it, or cancel it first."
     RANGE_NOT_THERE = "The artefact has no such range of bytes: ask for one that begins before its end."
 

@@ -138,6 +138,7 @@ CHECKS = (
     longer("link.offline_after_s", "link.heartbeat_s", "so that a node that reports in time is online"),
     longer("loops.process_lost_s", "loops.process_heartbeat_s", "so that a process that reports in time is not lost"),
     rising("http.page_limit_default", "http.page_limit_max"),
+    rising("artefacts.free_bytes", "artefacts.quota_bytes"),
     rising("database.lock_timeout_s", "database.statement_timeout_s"),
     rising("loops.backoff_first_s", "loops.backoff_most_s"),
     rising("mail.retry_first_s", "mail.retry_most_s"),

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from tidemill.core.artefacts.access import AccountCaller, refused_deleting
 from tidemill.core.artefacts.artefact import Artefact, Digest, Purpose
-from tidemill.core.artefacts.events import ArtefactDeleted, ArtefactMade, ArtefactRemoved
+from tidemill.core.artefacts.events import ArtefactDeleted, ArtefactExpired, ArtefactMade, ArtefactRemoved
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
 from tidemill.core.artefacts.retention import Content, counted_bytes
 from tidemill.core.artefacts.uploads import Upload
@@ -182,6 +182,21 @@ async def delete(
     )
     await events.append(transaction, [event], ids, now)
     return artefact
+
+
+async def expire(transaction: Connection, artefact_id: UUID, ids: Ids, now: Instant) -> bool:
+    """Delete an artefact that nobody pays for, unless something needs it by now. Returns whether it is gone."""
+    unlocked = await get(transaction, artefact_id)
+    if unlocked is None:
+        return False
+    await artefact_usage.room(transaction, unlocked.account_id)
+    artefact = await locked(transaction, artefact_id)
+    if artefact is None or await _NEEDED.only(transaction, id=artefact_id):
+        return False
+    await _delete(transaction, artefact, now)
+    event = ArtefactExpired(artefact.account_id, artefact.id, artefact.digest.text, artefact.name)
+    await events.append(transaction, [event], ids, now)
+    return True
 
 
 async def of_deleted_accounts(connection: Connection, limit: int) -> Sequence[tuple[UUID, UUID]]:

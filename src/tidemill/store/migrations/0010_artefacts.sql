@@ -5,7 +5,10 @@
 CREATE TABLE artefact_usage (
     account_id      uuid PRIMARY KEY REFERENCES account,
     used_bytes      bigint NOT NULL DEFAULT 0 CHECK (used_bytes >= 0),
-    reserved_bytes  bigint NOT NULL DEFAULT 0 CHECK (reserved_bytes >= 0)
+    reserved_bytes  bigint NOT NULL DEFAULT 0 CHECK (reserved_bytes >= 0),
+    -- When it was last charged for what it keeps, and since when it could not pay.
+    charged_at      timestamptz,
+    unpaid_since    timestamptz
 );
 
 -- Bytes in storage, held once however many artefacts refer to them. One that nothing refers to is idle, and counts for the

@@ -66,7 +66,7 @@ GRANT SELECT, INSERT, UPDATE ON node_challenge TO {program};
 GRANT SELECT, INSERT, UPDATE, DELETE ON challenge_round, challenge, challenge_answer TO {program};
 
 -- Artefacts
-GRANT SELECT, INSERT, UPDATE (used_bytes, reserved_bytes) ON artefact_usage TO {program};
+GRANT SELECT, INSERT, UPDATE (used_bytes, reserved_bytes, charged_at, unpaid_since) ON artefact_usage TO {program};
 GRANT SELECT, INSERT, UPDATE (refers, idle_since, left_by), DELETE ON artefact_content TO {program};
 GRANT SELECT, INSERT, UPDATE (name), DELETE ON artefact TO {program};  -- a role needs UPDATE to lock rows
 GRANT SELECT, INSERT, UPDATE (expires_at, artefact_id), DELETE ON upload TO {program};

@@ -48,6 +48,7 @@ class LetterKind(StrEnum):
     ACCOUNT_UNBLOCKED = "account_unblocked"
     ACCOUNT_DELETED = "account_deleted"
     OPERATOR_MADE = "operator_made"
+    STORAGE_UNPAID = "storage_unpaid"
     TEST = "test"
 
 
@@ -99,6 +100,12 @@ PARAMETERS: Mapping[LetterKind, Mapping[str, ParameterForm]] = {
     LetterKind.ACCOUNT_UNBLOCKED: {"link": ParameterForm.LINK},
     LetterKind.ACCOUNT_DELETED: {"at": ParameterForm.TIME},
     LetterKind.OPERATOR_MADE: {"link": ParameterForm.LINK},
+    LetterKind.STORAGE_UNPAID: {
+        "kept": ParameterForm.TEXT,
+        "free": ParameterForm.TEXT,
+        "until": ParameterForm.TIME,
+        "link": ParameterForm.LINK,
+    },
     LetterKind.TEST: {"at": ParameterForm.TIME},
 }
 

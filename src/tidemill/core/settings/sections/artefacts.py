@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tidemill.core.settings.definition import SettingScope, optional, setting
 from tidemill.core.settings.kinds.kind import SettingKind, UnreadableValue
-from tidemill.core.settings.kinds.quantities import DURATION, INTEGER, SIZE
+from tidemill.core.settings.kinds.quantities import CREDITS, DURATION, INTEGER, SIZE
 from tidemill.core.settings.kinds.texts import PATH, SWITCH, TEXT, WEB_URL
 from tidemill.core.settings.sections.mail import SECRET
 
@@ -88,6 +88,37 @@ class ArtefactsSettings:
     )
     size_max_bytes: int = setting(SIZE, "50GiB", low="1MiB", meaning="The largest artefact.")
     quota_bytes: int = setting(SIZE, "100GiB", meaning="What one account may keep, with its uploads under way.")
+    free_bytes: int = setting(
+        SIZE,
+        "100MiB",
+        high="1TiB",
+        meaning="What every account may keep without money, with its uploads under way; no more than "
+        "`artefacts.quota_bytes`.",
+    )
+    price_uc: int = setting(
+        CREDITS, "0.02", meaning="What a GiB beyond the free part costs a month (30 days); it is paid by the day."
+    )
+    funded_s: float = setting(
+        DURATION,
+        "30d",
+        low="1d",
+        high="366d",
+        meaning="To keep more than the free part, an account's balance must pay for so long.",
+    )
+    unpaid_keep_s: float = setting(
+        DURATION,
+        "7d",
+        low="1h",
+        high="366d",
+        meaning="How long artefacts are kept after their account was told that it cannot pay for them.",
+    )
+    result_keep_s: float = setting(
+        DURATION,
+        "30d",
+        low="1h",
+        high="366d",
+        meaning="How long the results of jobs are kept without a fee.",
+    )
     upload_keep_s: float = setting(
         DURATION, "24h", low="1m", high="30d", meaning="How long an upload waits for its next bytes before it is gone."
     )

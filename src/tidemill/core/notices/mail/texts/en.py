@@ -208,6 +208,17 @@ LETTERS = {
         ),
         button="My account",
     ),
+    LetterKind.STORAGE_UNPAID: Template(
+        subject="What you keep at {pool} is not paid for",
+        paragraphs=(
+            "You keep artefacts of {kept} bytes at {pool}. {free} bytes are free; the rest costs a fee each day, and "
+            "your balance no longer pays for it.",
+            "Put money into your account, or delete what you no longer need. On {until} we delete artefacts that are "
+            "not paid for, the oldest first, until the rest is free. Nothing that unfinished jobs need is deleted.",
+            "{link}",
+        ),
+        button="Log in",
+    ),
     LetterKind.TEST: Template(
         subject="A test letter from {pool}",
         paragraphs=(

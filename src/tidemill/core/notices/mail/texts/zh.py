@@ -196,6 +196,15 @@ LETTERS = {
         ),
         button="我的账户",
     ),
+    LetterKind.STORAGE_UNPAID: Template(
+        subject="您在 {pool} 保存的内容尚未付费",
+        paragraphs=(
+            "您在 {pool} 保存了 {kept} 字节的制品。其中 {free} 字节免费，其余部分按天收费，而您的余额已不足以支付。",
+            "请充值，或删除不再需要的内容。{until}，我们将从最早的开始删除未付费的制品，直到剩余部分免费为止。未完成的作业所需的内容不会被删除。",
+            "{link}",
+        ),
+        button="登录",
+    ),
     LetterKind.TEST: Template(
         subject="来自 {pool} 的测试邮件",
         paragraphs=(
