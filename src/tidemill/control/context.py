@@ -22,6 +22,7 @@ from tidemill.control.loops.frame import LoopRunner
 from tidemill.control.nodes.node_registry import LinkRefusals
 from tidemill.control.parts import Parts
 from tidemill.control.placement.supply_cache import SupplyCache
+from tidemill.control.trust.check_processes import CheckProcesses
 from tidemill.core.accounts.roles import STRANGER, Caller
 from tidemill.core.accounts.sessions import USER_AGENT_MAX, SessionOrigin, SessionRules
 from tidemill.core.clock import SECOND
@@ -45,7 +46,8 @@ class Control(Parts):
     """A control process as its routes see it. They use the connections of `route_database`.
 
     `streams` counts the event streams that are open, by who reads them.
-    `draining` is set once the process has been told to stop. `verification` opens private results.
+    `draining` is set once the process has been told to stop. `verification` opens private results,
+    `checks` are the processes that check results.
     """
 
     route_database: Database
@@ -63,6 +65,7 @@ class Control(Parts):
     artefacts: ArtefactStore
     verification: ReaderKey
     pricing: PricingQueue
+    checks: CheckProcesses
     backups: BackupTarget | None = None
     supply: SupplyCache = field(default_factory=SupplyCache)
     streams: Counter[str] = field(default_factory=Counter)

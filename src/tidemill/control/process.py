@@ -153,6 +153,7 @@ class ControlProcess:
                 await poster.close()
                 await control.limiter.close()
                 control.passwords.close()
+                control.checks.close()
                 await control.artefacts.close()
             await self._say_goodbye(control)
 

@@ -20,7 +20,8 @@ from tidemill.agent.inside.minilm import MiniLm, error_function
 from tidemill.agent.inside.vocabulary import Vocabulary, words
 from tidemill.agent.runners import RUNNERS, ResultFiles
 from tidemill.agent.runners.embed import ModelFiles, installed_model
-from tidemill.core.jobs.kinds.embed import TOKENS_MAX
+from tidemill.core.jobs.kinds.embed import TOKENS_MAX, TOLERANCE
+from tidemill.core.trust.checks.similarity import row_similarities
 
 sandboxed = pytest.mark.needs("bubblewrap", "python3")
 REFERENCE = json.loads((Path(__file__).parent / "minilm_reference.json").read_text("utf-8"))
@@ -66,6 +67,16 @@ def test_strange_texts_end_within_the_models_length(tokens: Vocabulary, text: st
     numbers = tokens.numbers(text, TOKENS_MAX)
     assert (numbers[0], numbers[-1]) == (101, 102)
     assert 2 <= len(numbers) <= TOKENS_MAX
+
+
+def test_numeric_error_is_far_below_what_a_check_tolerates(model: ModelFiles, tokens: Vocabulary) -> None:
+    """The tolerance is derived from such errors: should the model's arithmetic change, it has to be measured again."""
+    single, double = MiniLm(str(model.weights)), MiniLm(str(model.weights))
+    double._weights = {name: weights.astype(np.float64) for name, weights in double._weights.items()}
+    for one in REFERENCE:
+        numbers = np.array([tokens.numbers(str(one["text"]), TOKENS_MAX)])
+        similar = row_similarities(single.embeddings(numbers), double.embeddings(numbers)).min()
+        assert 1 - similar < (1 - TOLERANCE.passes) / 20
 
 
 @sandboxed

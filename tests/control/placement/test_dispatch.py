@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import secrets
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 
 from tests.worlds.databases.dispatch_world import (
     COST_MAX_UC,
-    VERIFICATION,
     Node,
     World,
     make_world,
@@ -18,12 +16,12 @@ from tests.worlds.databases.dispatch_world import (
     signed_by,
 )
 from tests.worlds.databases.node_rows import told
+from tests.worlds.databases.verifying import verifying
 from tidemill.artefacts.store import ArtefactStore
 from tidemill.artefacts.store_choice import open_store
 from tidemill.control.jobs.reaping_loop import ReapingLoop
+from tidemill.control.loops.frame import Tick
 from tidemill.control.placement.placing_loop import LEASE_US, PlacingLoop
-from tidemill.control.trust.stored_results import StoredResults
-from tidemill.control.trust.verifying_loop import VerifyingLoop
 from tidemill.core.clock import SECOND
 from tidemill.core.ledger import AccountKind, LedgerAccount
 from tidemill.core.settings.sections.artefacts import ArtefactsSettings
@@ -51,8 +49,9 @@ async def artefacts(tmp_path: Path) -> AsyncIterator[ArtefactStore]:
     await opened.close()
 
 
-def verifying(world: World, artefacts: ArtefactStore) -> VerifyingLoop:
-    return VerifyingLoop(world.parts, StoredResults(artefacts, VERIFICATION), secrets.token_bytes)
+async def verify(world: World, artefacts: ArtefactStore) -> Tick:
+    async with verifying(world.parts, artefacts) as loop:
+        return await loop.tick(world.now)
 
 
 async def open_work(world: World) -> tuple[object, object]:
@@ -127,7 +126,7 @@ async def test_whoever_names_a_late_attempt_of_another_node_does_not_hide_its_re
     await world.registry.reported(
         [ReportsArrival(LinkGeneration(node.id, node.generation), Reports(1, [said])) for node, said in told]
     )
-    await verifying(world, artefacts).tick(world.now)
+    await verify(world, artefacts)
     assert (await world.earned(late) > 0, await world.earned(thief)) == (True, 0)
 
 
@@ -344,7 +343,7 @@ async def test_a_late_result_is_taken_until_another_has_delivered(
     await world.deliver(offer)
     assert await open_work(world) == (0, 1)
     assert await world.value("SELECT count(*) FROM call_off") == int(placed_again)
-    await verifying(world, artefacts).tick(world.now)
+    await verify(world, artefacts)
     earned = await world.earned(late)
     assert earned > 0
     if placed_again:
@@ -364,7 +363,7 @@ async def test_a_late_result_that_is_wrong_leaves_its_task_as_often_tried_as_it_
     [again] = await world.place()
     assert again.lease == 2
     await world.say(late, signed_by(late, world.receipt(offer, sha256=bytes(32))))
-    await verifying(world, artefacts).tick(world.now)
+    await verify(world, artefacts)
     assert await world.value("SELECT tries FROM task_queue") == 2
 
 
@@ -396,7 +395,7 @@ async def test_who_is_late_and_who_has_the_task_now_may_speak_at_once_and_one_of
     await world.registry.reported(
         [ReportsArrival(LinkGeneration(node.id, node.generation), Reports(1, [one])) for node, one in heard]
     )
-    await verifying(world, artefacts).tick(world.now)
+    await verify(world, artefacts)
     winner, loser = (other, late) if says == "delivers" else (late, other)
     assert (await world.earned(winner) > 0, await world.earned(loser)) == (True, 0)
     paid = "SELECT sum(paid_uc) = (SELECT sum(amount_uc) FROM transfer WHERE kind = 'reward') FROM attempt"
@@ -453,7 +452,7 @@ async def test_a_product_that_nobody_knows_is_checked_and_paid(world: World, art
     await world.job(2, expected=False)
     await world.deliver(*await world.place())
     assert (await world.earned(node), await open_work(world)) == (0, (0, 2))
-    tick = await verifying(world, artefacts).tick(world.now)
+    tick = await verify(world, artefacts)
     assert (tick.applied, await open_work(world)) == (2, (0, 0))
     assert await world.earned(node) > 0
 
@@ -462,7 +461,7 @@ async def test_copies_of_the_check_pay_a_result_once(world: World, artefacts: Ar
     await world.node()
     job_id = await world.job(6, expected=False)
     await world.deliver(*await world.place())
-    ticks = await asyncio.gather(*(verifying(world, artefacts).tick(world.now) for _ in range(4)))
+    ticks = await asyncio.gather(*(verify(world, artefacts) for _ in range(4)))
     assert sum(tick.applied for tick in ticks) == 6
     assert await world.value("SELECT state FROM job WHERE id = $1", job_id) == "completed"
 
@@ -476,7 +475,7 @@ async def test_a_wrong_product_is_not_paid(world: World, artefacts: ArtefactStor
     wrong = b"" if seed is None else result_of(seed)
     receipt = world.receipt(offer)._replace(inline=wrong, result_sha256=hashlib.sha256(wrong).digest())
     await world.say(node, signed_by(node, receipt))
-    await verifying(world, artefacts).tick(world.now)
+    await verify(world, artefacts)
     assert await world.earned(node) == 0
     assert await world.value("SELECT verdict FROM attempt") == "fail"
     assert await open_work(world) == (1, 0)
@@ -491,9 +490,10 @@ async def test_what_could_not_be_paid_is_paid_when_the_account_is_free_again(
     account = LedgerAccount(AccountKind.CUSTOMER, world.customer)
     await freeze(world, account)
     await world.deliver(*offers)
-    assert (await verifying(world, artefacts).tick(world.now)).applied == 0
+    assert (await verify(world, artefacts)).applied == 0
     await freeze(world, account, frozen=False)
-    assert (await verifying(world, artefacts).tick(world.later(301))).applied == 2
+    world.later(600)
+    assert (await verify(world, artefacts)).applied == 2
     assert await world.earned(node) > 0
 
 

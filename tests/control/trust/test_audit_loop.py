@@ -2,29 +2,41 @@
 
 import asyncio
 import hashlib
-import secrets
+import os
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO, cast
 from uuid import UUID
 
 import pytest
 
-from tests.worlds.databases.dispatch_world import VERIFICATION, Node, World, make_world, result_sha256, signed_by
+from tests.worlds.databases.dispatch_world import (
+    Node,
+    World,
+    a_customer,
+    body_of,
+    make_world,
+    result_of,
+    result_sha256,
+    signed_by,
+)
 from tests.worlds.databases.node_rows import told
+from tests.worlds.databases.verifying import verifying
 from tidemill.artefacts.store import ArtefactStore
 from tidemill.artefacts.store_choice import open_store
 from tidemill.control.jobs.reaping_loop import ReapingLoop
-from tidemill.control.trust.stored_results import StoredResults
 from tidemill.control.trust.verifying_loop import LEASE_US, VerifyingLoop
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.jobs import result_archives
 from tidemill.core.jobs.job import JobHappening
-from tidemill.core.jobs.kinds.task_body import Task, task_bytes
+from tidemill.core.jobs.kinds.task_body import Task, read_task, task_bytes
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
 from tidemill.core.jobs.sandboxes import MIB, RunLimits
 from tidemill.core.ledger import AccountKind, LedgerAccount
 from tidemill.core.settings.sections.artefacts import ArtefactsSettings
+from tidemill.core.trust.checks.check_requests import ProofRequest
 from tidemill.store import checks
 from tidemill.store.database import Database
 from tidemill.store.jobs import job_views, jobs
@@ -48,7 +60,8 @@ async def world(database: Database, tmp_path: Path) -> AsyncIterator[World]:
 @pytest.fixture
 async def loop(world: World, tmp_path: Path) -> AsyncIterator[VerifyingLoop]:
     opened: ArtefactStore = open_store(ArtefactsSettings(), tmp_path)
-    yield VerifyingLoop(world.parts, StoredResults(opened, VERIFICATION), secrets.token_bytes)
+    async with verifying(world.parts, opened) as made:
+        yield made
     await opened.close()
 
 
@@ -472,3 +485,43 @@ async def test_a_result_with_another_hash_is_looked_at_by_another_node_whatever_
     assert lie.result_sha256 != result_sha256(0)
     await world.say(node, signed_by(node, lie._replace(started_at=Instant(world.now - 60 * SECOND))))
     assert await world.value("SELECT verdict FROM attempt") == "review"
+
+
+async def test_a_check_that_takes_long_delays_neither_a_tick_nor_another_customers_result(
+    world: World, tmp_path: Path
+) -> None:
+    """Products of one customer were checked one after the other, and others waited."""
+    await world.node()
+    large = await world.job(1, expected=False, body=body_of(0, 9_000))
+    [offer] = await world.place()
+    node = world.nodes[offer.node_id]
+    store = open_store(ArtefactsSettings(), tmp_path)
+    async with verifying(world.parts, store, patience_s=0.01) as loop:
+        await loop._judge._checks.check(UUID(int=1), *a_small_check())  # a process is there
+        stopped = loop._judge._checks._idle[0]
+        os.kill(stopped.pid, signal.SIGSTOP)  # whatever it is asked takes long
+        await world.say(node, signed_by(node, world.receipt(offer, sha256=hashlib.sha256(result_of(0)).digest())))
+        assert (await loop.tick(world.now)).applied == 0
+        assert loop._in_hand
+        small = await world.job(1, expected=False, customer=await a_customer(world.parts))
+        await world.deliver(*await world.place())
+        async with asyncio.timeout(30):
+            while await state(world, small) != "completed":
+                await loop.tick(world.now)
+        assert await state(world, large) == "running"
+        os.kill(stopped.pid, signal.SIGCONT)
+        async with asyncio.timeout(30):
+            while loop._in_hand:
+                await loop.tick(world.now)
+    assert await world.value("SELECT verdict FROM attempt WHERE task_id = $1", offer.task_id) == "fail"
+    await store.close()
+
+
+def a_small_check() -> tuple[ProofRequest, list[BinaryIO]]:
+    task = read_task(body_of(0))
+    assert isinstance(task, Task)
+    nothing = Receipt(
+        *(UUID(int=1), UUID(int=2), UUID(int=3), 1, bytes(32), None, b"", ()),
+        *(Instant(0), Instant(1), 1, "exact", b"", AttemptOutcome.DONE, 0, ""),
+    )
+    return ProofRequest(task, nothing, b"s" * 32), [cast("BinaryIO", open(os.devnull, "rb", buffering=0))]

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import io
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 
 from tests.store.artefacts.test_artefacts import delete, made
 from tests.worlds.databases.dispatch_world import VERIFICATION, Node, World, body_of, make_world, result_of, signed_by
+from tests.worlds.databases.verifying import verifying
 from tests.worlds.sealed_results import opened_whole
 from tidemill.artefacts.store import ArtefactStore
 from tidemill.artefacts.store_choice import open_store
@@ -68,8 +70,9 @@ async def artefacts(tmp_path: Path) -> AsyncIterator[ArtefactStore]:
 
 
 @pytest.fixture
-def loop(world: World, artefacts: ArtefactStore) -> VerifyingLoop:
-    return VerifyingLoop(world.parts, StoredResults(artefacts, VERIFICATION), secrets.token_bytes)
+async def loop(world: World, artefacts: ArtefactStore) -> AsyncIterator[VerifyingLoop]:
+    async with verifying(world.parts, artefacts) as made:
+        yield made
 
 
 def receipt(at: Instant, offer: AttemptAssignment, plain: bytes, readers: Sequence[bytes] = READERS) -> Receipt:
@@ -274,10 +277,11 @@ async def test_a_large_private_result_is_opened_in_pieces_and_only_as_much_is_ke
     at, results = Instant(SECOND), StoredResults(artefacts, VERIFICATION)
     inline = receipt(at, AttemptAssignment(1, UUID(int=1), UUID(int=2), UUID(int=3), 1, at, PRODUCT), plain)
     large = inline._replace(artefact=await uploaded(artefacts, inline.inline), inline=b"")
-    whole = await results.find(task, large, is_uploaded=True, most_bytes=len(plain))
-    assert (whole.is_as_signed, whole.content) == (True, plain)
-    little = await results.find(task, large, is_uploaded=True, most_bytes=len(plain) - 1)
-    assert (little.is_as_signed, little.content) == (True, None)
+    kept = io.BytesIO()
+    whole = await results.find(task, large, is_uploaded=True, into=kept, most_bytes=len(plain))
+    assert (whole.is_as_signed, whole.is_kept, kept.getvalue()) == (True, True, plain)
+    little = await results.find(task, large, is_uploaded=True, into=io.BytesIO(), most_bytes=len(plain) - 1)
+    assert (little.is_as_signed, little.is_kept) == (True, False)
     assert await results.find(task, large, is_uploaded=False) == NOTHING, "another attempt's upload is not its own"
     for wrong in (inline.inline[:-1], inline.inline + b"?", plain, inline.inline[: 16 + PIECE_BYTES + 16]):
         changed = large._replace(artefact=await uploaded(artefacts, wrong))

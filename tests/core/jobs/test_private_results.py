@@ -41,15 +41,19 @@ def text_of(key: bytes) -> str:
 
 @pytest.mark.parametrize("step", [999, PIECE_BYTES, len(SEALED)])
 def test_the_pool_opens_what_was_sealed_to_it_however_it_comes(step: int) -> None:
-    held = unseal_result(PRIVATE, (SEALED[at : at + step] for at in range(0, len(SEALED), step)), POOL, len(PLAIN))
-    assert (held.is_as_signed, held.content) == (True, PLAIN)
+    kept = bytearray()
+    pieces = (SEALED[at : at + step] for at in range(0, len(SEALED), step))
+    held = unseal_result(PRIVATE, pieces, POOL, kept.extend, len(PLAIN))
+    assert (held.is_as_signed, held.is_kept, bytes(kept)) == (True, True, PLAIN)
 
 
 @pytest.mark.parametrize("most", [0, 1, PIECE_BYTES, len(PLAIN) - 1])
-def test_of_a_result_that_is_too_large_nothing_is_kept_and_all_is_checked(most: int) -> None:
-    held = unseal_result(PRIVATE, [SEALED], POOL, most)
-    assert (held.is_as_signed, held.content) == (True, None)
-    assert unseal_result(PRIVATE._replace(result_sha256=bytes(32)), [SEALED], POOL, most) == NOTHING
+def test_of_a_result_that_is_too_large_no_more_is_kept_and_all_is_checked(most: int) -> None:
+    kept = bytearray()
+    held = unseal_result(PRIVATE, [SEALED], POOL, kept.extend, most)
+    assert (held.is_as_signed, held.is_kept) == (True, False)
+    assert len(kept) <= most
+    assert unseal_result(PRIVATE._replace(result_sha256=bytes(32)), [SEALED], POOL, kept.extend, most) == NOTHING
 
 
 @pytest.mark.parametrize(
@@ -71,7 +75,7 @@ def test_of_a_result_that_is_too_large_nothing_is_kept_and_all_is_checked(most: 
     ],
 )
 def test_what_does_not_open_as_it_was_signed_is_no_result(receipt: Receipt, sealed: bytes) -> None:
-    assert unseal_result(receipt, [sealed], POOL, len(PLAIN)) == NOTHING
+    assert unseal_result(receipt, [sealed], POOL, bytearray().extend, len(PLAIN)) == NOTHING
 
 
 def test_the_pool_makes_an_envelope_for_the_customer_from_its_own() -> None:

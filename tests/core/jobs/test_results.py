@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 from tests.worlds.sealed_results import opened_whole
 from tidemill.core.jobs.result_archives import (
+    END,
     ResultFilesRefusal,
     archive,
     archived_bytes,
     file_header,
     fits,
     in_order,
+    padding,
     read_archive,
 )
 from tidemill.core.jobs.results import (
@@ -82,6 +84,13 @@ def test_an_archive_has_one_form(place: int, change: int) -> None:
     made = bytearray(archive(files))
     made[place] ^= change
     assert read_archive(bytes(made)) != files
+
+
+def test_an_archive_has_its_files_once_and_in_order_and_nothing_else() -> None:
+    one, other = (file_header(PurePosixPath(name), 3) + b"abc" + padding(3) for name in "ab")
+    assert read_archive(one + other + END) == {PurePosixPath("a"): b"abc", PurePosixPath("b"): b"abc"}
+    for strange in (other + one + END, one + one + END, one + other + END[:-1], one + other + END + b"\0", one):
+        assert read_archive(strange) is ResultFilesRefusal.ARCHIVE_MALFORMED
 
 
 @pytest.mark.parametrize("size", SIZES)

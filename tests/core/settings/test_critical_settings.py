@@ -161,7 +161,7 @@ def test_a_check_speaks_of_critical_settings_only_or_of_none() -> None:
 
 def test_what_moves_money_or_trust_is_critical_and_belongs_to_the_pool() -> None:
     assert {COMMISSION, BURN, FUND, DELAY} <= critical().keys()
-    assert {"money.self_trade_loss", "verification.similarity_pass"} <= critical().keys()
+    assert "money.self_trade_loss" in critical()
     assert all(one.scope is SettingScope.POOL for one in critical().values())
     assert len(critical()) < len(catalogue()) / 4, "who must wait for everything learns to get around it"
 
@@ -183,7 +183,6 @@ def test_every_critical_value_survives_being_remembered() -> None:
     toml = {
         "money": {"commission": "12.5%"},
         "trail": {"critical_delay_s": "2d"},
-        "verification": {"similarity_pass": 0.975},
     }
     settings = build(toml=toml, toml_name="f", environment={}, home=Path("/srv")).settings
     assert with_values(Settings(home=Path("/srv")), critical_values(settings)) == settings

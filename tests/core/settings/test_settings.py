@@ -159,7 +159,6 @@ def test_a_wrong_value_is_refused_by_name_place_and_what_is_allowed(toml: str, w
         ("[money]\nburn = 0.81", ["at most 100% together"]),
         ("[money]\ncommission = 0.01", ["money.commission must cover money.self_trade_loss"]),
         ("[nvlink]\nlow = 1.6", ["nvlink.low, which must be at most nvlink.high"]),
-        ("[verification]\nsimilarity_review = 0.96", ["must be at most verification.similarity_pass"]),
         ("[database]\nbackup_keep_daily = 0\nbackup_keep_weekly = 0", ["keep at least one"]),
         ('database_owner_url = "postgresql://o@h/d"', ["needs database_url"]),
     ],

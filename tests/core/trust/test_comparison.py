@@ -16,7 +16,6 @@ from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
 from tidemill.core.jobs.sandboxes import RunLimits
 from tidemill.core.matrices.npy import MatrixLayout, header_of
 from tidemill.core.pictures import png_of
-from tidemill.core.settings.sections.trust import VerificationSettings
 from tidemill.core.trust.audits.comparison import DifferenceCause, ExecutionPair, cause_of, compare
 from tidemill.core.trust.checks.judgement import CheckManner, ResultFacts, is_as_signed, manner_of
 from tidemill.core.trust.checks.timing import AttemptTimes, MeasuredSpeeds, doubt_about, is_doubtful
@@ -72,8 +71,8 @@ def picture(pixels: bytes, name: str = "picture.png") -> bytes:
 def verdict(
     task: Task, claimed: bytes, repeated: bytes, classes: tuple[str, str] = ("device; a", "device; a")
 ) -> Verdict:
-    pair = ExecutionPair(task, receipt(claimed, classes[0]), receipt(repeated, classes[1]), claimed, repeated)
-    return compare(pair, VerificationSettings())
+    receipts = (receipt(claimed, classes[0]), receipt(repeated, classes[1]))
+    return compare(ExecutionPair(task, *receipts, memoryview(claimed), memoryview(repeated)))
 
 
 ROWS = np.eye(3, 384)
@@ -88,8 +87,9 @@ ROWS = np.eye(3, 384)
         (SCRIPT, b"no archive", files(a=b"1"), FAIL),
         (SCRIPT, files(a=b"1"), b"no archive", REVIEW),
         (EMBED, embeddings(ROWS), embeddings(ROWS), PASS),
-        (EMBED, embeddings(ROWS * 1.001), embeddings(ROWS), PASS),
-        (EMBED, embeddings(ROWS * 0.9), embeddings(ROWS), REVIEW),
+        (EMBED, embeddings(ROWS * 1.000001), embeddings(ROWS), PASS),
+        (EMBED, embeddings(ROWS * 0.99995), embeddings(ROWS), REVIEW),
+        (EMBED, embeddings(ROWS * 0.99), embeddings(ROWS), FAIL),
         (EMBED, embeddings(ROWS[::-1]), embeddings(ROWS), FAIL),
         (EMBED, embeddings(ROWS[:2]), embeddings(ROWS), FAIL),
         (EMBED, embeddings(ROWS * np.nan), embeddings(ROWS), FAIL),
@@ -128,13 +128,13 @@ def test_a_wrong_row_among_thousands_is_found_wherever_it_is() -> None:
     wrong = rows.copy()
     wrong[9_999] = (1, -1, 1, -1)
     assert verdict(EMBED, embeddings(wrong), embeddings(rows)).ruling is FAIL
-    assert verdict(EMBED, embeddings(rows * 1.0001), embeddings(rows)).ruling is PASS
+    assert verdict(EMBED, embeddings(rows * 1.000001), embeddings(rows)).ruling is PASS
 
 
 @pytest.mark.parametrize(("task", "ruling"), [(EMBED, REVIEW), (SCRIPT, FAIL), (RENDER, FAIL)])
 def test_what_is_too_large_to_be_read_is_told_apart_by_its_hash(task: Task, ruling: Ruling) -> None:
-    assert compare(ExecutionPair(task, receipt(b"1"), receipt(b"2")), VerificationSettings()).ruling is ruling
-    assert compare(ExecutionPair(task, receipt(b"1"), receipt(b"1")), VerificationSettings()).ruling is PASS
+    assert compare(ExecutionPair(task, receipt(b"1"), receipt(b"2"))).ruling is ruling
+    assert compare(ExecutionPair(task, receipt(b"1"), receipt(b"1"))).ruling is PASS
 
 
 def test_a_result_counts_only_as_it_was_signed_and_sent() -> None:

@@ -87,8 +87,10 @@ class World:
         cost_max_uc: int = COST_MAX_UC,
         body: bytes | None = None,
         asked: dict[str, object] | None = None,
+        customer: UUID | None = None,
     ) -> UUID:
         """A confirmed job of so many small products."""
+        customer = customer or self.customer
         job_id, now = self.parts.ids.new(self.now), self.now
         later = Instant(now + 3_600 * SECOND)
         new = [
@@ -102,11 +104,11 @@ class World:
             for seed in range(count)
         ]
         hold = PlannedHold(
-            self.parts.ids.new(now), customer_account(self.customer), cost_max_uc * count, later, f"job:{job_id}"
+            self.parts.ids.new(now), customer_account(customer), cost_max_uc * count, later, f"job:{job_id}"
         )
-        plan = JobPlan(job_id, self.customer, new, rank=1, deadline_at=later, hold=hold)
+        plan = JobPlan(job_id, customer, new, rank=1, deadline_at=later, hold=hold)
         async with self.parts.loop_database.transaction() as transaction:
-            await jobs.make(transaction, Draft(job_id, self.customer, new[0].demand.demand.kind, asked or {}), now)
+            await jobs.make(transaction, Draft(job_id, customer, new[0].demand.demand.kind, asked or {}), now)
             await jobs.set_quote(transaction, job_id, {}, Instant(now + 60 * SECOND))
             confirmed = await jobs.confirm(transaction, plan, self.parts.ids, now)
             assert isinstance(confirmed, Job), confirmed
@@ -216,15 +218,20 @@ class World:
 async def make_world(database: Database, home: Path) -> World:
     """A customer with money, and nobody else yet."""
     parts = await parts_of(database, Ids(secrets.randbits), home)
-    now = parts.clock.now()
-    world = World(parts, await an_owner(database, now))
+    return World(parts, await a_customer(parts))
+
+
+async def a_customer(parts: Parts) -> UUID:
+    """Somebody with money."""
+    database, now = parts.loop_database, parts.clock.now()
+    customer = await an_owner(database, now)
     bank = LedgerAccount(AccountKind.EXTERNAL, name="bank")
-    account = LedgerAccount(AccountKind.CUSTOMER, world.customer)
+    account = LedgerAccount(AccountKind.CUSTOMER, customer)
     async with database.transaction() as transaction:
         await ledger.open_accounts(transaction, [bank, account], now)
         deposit = Transfer(parts.ids.new(now), bank.id, account.id, 10_000 * COST_MAX_UC, "credit", "deposit", "test")
         await ledger.post(transaction, [deposit], parts.ids, now)
-    return world
+    return customer
 
 
 @cache

@@ -56,6 +56,10 @@ class Loop(ABC):
         """Take note of new events that are in `wakes_on`. Answers whether to tick now. Most loops note nothing."""
         return True
 
+    async def close(self) -> None:
+        """Let go of what outlives a tick. Most loops hold nothing."""
+        return
+
 
 class LoopRunner:
     """Runs one loop until it is stopped."""
@@ -90,9 +94,12 @@ class LoopRunner:
         self.wake()
 
     async def run(self) -> None:
-        while not self._stopping:
-            pause_s = await self._attempt()
-            await self._pause(pause_s)
+        try:
+            while not self._stopping:
+                pause_s = await self._attempt()
+                await self._pause(pause_s)
+        finally:
+            await self.loop.close()
 
     async def _attempt(self) -> float:
         """One guarded tick. Answers how long to wait before the next."""

@@ -5,13 +5,15 @@ import secrets
 from tidemill.control.area import Area
 from tidemill.control.context import Control
 from tidemill.control.loops.frame import Loop
+from tidemill.control.trust.result_judge import ResultJudge
 from tidemill.control.trust.stored_results import StoredResults
 from tidemill.control.trust.verifying_loop import VerifyingLoop
 
 
 def _loops(control: Control) -> list[Loop]:
+    results = StoredResults(control.artefacts, control.verification)
     return [
-        VerifyingLoop(control, StoredResults(control.artefacts, control.verification), secrets.token_bytes),
+        VerifyingLoop(control, ResultJudge(results, control.checks, secrets.token_bytes, control.settings.home)),
     ]
 
 

@@ -7,7 +7,7 @@ itself, from the key with which it checked the result.
 
 import hashlib
 import hmac
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tidemill.core.jobs.receipts import Receipt
@@ -24,10 +24,10 @@ from tidemill.core.jobs.results import (
 
 @dataclass(frozen=True)
 class UnsealedResult:
-    """An unsealed result: whether it is what was signed, and its plain bytes if they are few enough."""
+    """An unsealed result: whether it is what was signed, and whether all of its plain bytes were kept."""
 
     is_as_signed: bool
-    content: bytes | None = None
+    is_kept: bool = False
 
 
 NOTHING = UnsealedResult(is_as_signed=False)
@@ -37,20 +37,24 @@ def binding_of(receipt: Receipt) -> ResultBinding:
     return ResultBinding(receipt.task_id, receipt.attempt_id, receipt.lease)
 
 
-def unseal_result(receipt: Receipt, sealed: Iterable[bytes], key: ReaderKey, most_bytes: int) -> UnsealedResult:
-    """Open a sealed result of any size; keep at most so many bytes of it."""
+def unseal_result(
+    receipt: Receipt, sealed: Iterable[bytes], key: ReaderKey, keep: Callable[[bytes], object], most_bytes: int
+) -> UnsealedResult:
+    """Open a sealed result of any size; `keep` is given its pieces, at most so many bytes."""
     own = _result_key(receipt, key)
     if isinstance(own, ResultRefusal):
         return NOTHING
-    plain, content = hashlib.sha256(), bytearray()
+    plain, size_bytes = hashlib.sha256(), 0
     for piece in opened(sealed, own, binding_of(receipt)):
         if isinstance(piece, ResultRefusal):
             return NOTHING
         plain.update(piece)
-        content += piece[: most_bytes + 1 - len(content)]
+        size_bytes += len(piece)
+        if size_bytes <= most_bytes:
+            keep(piece)
     if not hmac.compare_digest(plain.digest(), receipt.result_sha256):
         return NOTHING
-    return UnsealedResult(is_as_signed=True, content=bytes(content) if len(content) <= most_bytes else None)
+    return UnsealedResult(is_as_signed=True, is_kept=size_bytes <= most_bytes)
 
 
 def envelope_for(receipt: Receipt, key: ReaderKey, customer: bytes) -> bytes | None:

@@ -77,20 +77,28 @@ def archive(files: Mapping[PurePosixPath, bytes]) -> bytes:
 
 def read_archive(archived: bytes) -> dict[PurePosixPath, bytes] | ResultFilesRefusal:
     """The files of a small archive. Refuses whatever `archive` would not have written."""
-    files: dict[PurePosixPath, bytes] = {}
+    files = read_in_place(memoryview(archived))
+    return files if isinstance(files, ResultFilesRefusal) else {path: bytes(body) for path, body in files.items()}
+
+
+def read_in_place(archived: memoryview) -> dict[PurePosixPath, memoryview] | ResultFilesRefusal:
+    """The same for an archive of any size: files are parts of it, and nothing is copied."""
+    files: dict[PurePosixPath, memoryview] = {}
     at, content_end = 0, len(archived) - len(END)
     while at < content_end:
         entry = _entry(archived, at)
-        if entry is None:
+        if entry is None or entry[0] in files:
             return ResultFilesRefusal.ARCHIVE_MALFORMED
         path, body = entry
         files[path] = body
         at += _BLOCK + len(body) + len(padding(len(body)))
-    return files if archive(files) == archived else ResultFilesRefusal.ARCHIVE_MALFORMED
+    is_whole = at == content_end and archived[at:] == END
+    return files if is_whole and list(files) == in_order(files) else ResultFilesRefusal.ARCHIVE_MALFORMED
 
 
-def _entry(archived: bytes, at: int) -> tuple[PurePosixPath, bytes] | None:
-    block = archived[at : at + _BLOCK]
+def _entry(archived: memoryview, at: int) -> tuple[PurePosixPath, memoryview] | None:
+    """The file at a position, if its header and its padding are as `archive` writes them."""
+    block = bytes(archived[at : at + _BLOCK])
     try:
         name, prefix = (_text(block[part]) for part in (slice(0, 100), slice(345, 500)))
         size = (
@@ -100,8 +108,11 @@ def _entry(archived: bytes, at: int) -> tuple[PurePosixPath, bytes] | None:
         return None
     path = PurePosixPath(f"{prefix}/{name}" if prefix else name)
     begin = at + _BLOCK
-    is_there = 0 <= size <= len(archived) - begin and fits(path)
-    return (path, archived[begin : begin + size]) if is_there else None
+    if not (0 <= size <= len(archived) - begin and fits(path)) or file_header(path, size) != block:
+        return None
+    behind = padding(size)
+    is_padded = archived[begin + size : begin + size + len(behind)] == behind
+    return (path, archived[begin : begin + size]) if is_padded else None
 
 
 def _text(field: bytes) -> str:

@@ -145,7 +145,6 @@ CHECKS = (
     rising("mail.outbox_keep_s", "mail.keep_s"),
     rising("events.batch_max", "events.keep_in_memory"),
     rising("nvlink.without", "nvlink.low", "nvlink.high"),
-    rising("verification.similarity_review", "verification.similarity_pass"),
     rising("value_policy.price_ratio_low", "value_policy.price_ratio_high"),
     rising("nodes.resume_at_c", "nodes.pause_above_c"),
     rising("jobs.light_devices_max", "jobs.medium_devices_max", "jobs.heavy_devices_max"),

@@ -4,6 +4,8 @@ Checking a result twice changes nothing the second time, because its lease is ov
 audit is deleted with the verdict.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
@@ -24,6 +26,7 @@ class _TakenResult(NamedTuple):
 
     attempt_id: UUID
     task_id: UUID
+    account_id: UUID
     node_id: UUID
     owner_id: UUID
     tries: int
@@ -48,13 +51,25 @@ class _TakenResult(NamedTuple):
     first_found: bytes | None
 
 
+class HandLimits(NamedTuple):
+    """How many results to take: at most so many, and of one customer so many, with those that are in hand already.
+
+    Those are given by attempt, with their customers.
+    """
+
+    most: int
+    of_one_customer: int
+    in_hand: Mapping[UUID, UUID] = MappingProxyType({})
+
+
 _JUDGE = Query("trust/lease/judge", _TakenResult, by_key=True)
 
 
 async def take(
-    database: Database, judge: UUID, limit: int, *, lease_us: int, now: Instant, mine: bool = False
+    database: Database, judge: UUID, limits: HandLimits, *, lease_us: int, now: Instant, mine: bool = False
 ) -> list[UncheckedResult]:
-    """Lease results to a process that checks them. Nobody else gets them until the lease ends or the process stops.
+    """Lease results to a process that checks them, in customers' turns. Nobody else gets them until the lease ends or
+    the process stops.
 
     `mine` includes results that this process has leased already.
     """
@@ -63,7 +78,10 @@ async def take(
             transaction,
             judge=judge,
             until=Instant(now + lease_us),
-            limit=limit,
+            limit=limits.most,
+            of_one_customer=limits.of_one_customer,
+            held_ids=list(limits.in_hand),
+            held_of=list(limits.in_hand.values()),
             now=now,
             mine=mine,
             unexpected=UNEXPECTED,
@@ -82,6 +100,7 @@ def _unchecked_result(taken: _TakenResult) -> UncheckedResult:
     return UncheckedResult(
         attempt_id=taken.attempt_id,
         task_id=taken.task_id,
+        customer_id=taken.account_id,
         node_id=taken.node_id,
         owner_id=taken.owner_id,
         lease=taken.tries,

@@ -35,6 +35,18 @@ class CheckMethod(StrEnum):
     REPLAY = "replay"
 
 
+@dataclass(frozen=True)
+class Tolerance:
+    """How similar two results of one task must be, from 0 to 1: more than `passes` passes, more than `unclear` is
+    reviewed, and the rest is wrong."""
+
+    passes: float
+    unclear: float
+
+    def __post_init__(self) -> None:
+        assert 0 <= self.unclear <= self.passes < 1, "equal results pass, and whatever passes is not unclear"
+
+
 class FileForm(StrEnum):
     """The form of a file in a result."""
 
@@ -85,7 +97,8 @@ class TaskObjection:
 class TaskKind(Generic[W]):
     """One kind of task. `ours` says that we wrote the code, so a wrong result is the node's fault and stake is at risk.
 
-    `own_inputs` says that the customer may add inputs; `in_image` says that it runs in an image only.
+    `own_inputs` says that the customer may add inputs; `in_image` says that it runs in an image only. `tolerance` is
+    given where results are compared by similarity.
     """
 
     name: str
@@ -98,3 +111,4 @@ class TaskKind(Generic[W]):
     ours: bool
     own_inputs: bool = False
     in_image: bool = False
+    tolerance: Tolerance | None = None

@@ -7,7 +7,7 @@ kept as points, 0 to 1000.
 from dataclasses import dataclass
 
 from tidemill.core.settings.definition import setting
-from tidemill.core.settings.kinds.quantities import DURATION, INTEGER, NUMBER, POINTS, SHARE
+from tidemill.core.settings.kinds.quantities import DURATION, INTEGER, MEMORY, POINTS, SHARE
 
 
 @dataclass(frozen=True)
@@ -49,21 +49,19 @@ class AuditSettings:
 
 @dataclass(frozen=True)
 class VerificationSettings:
-    """How alike results of one task must be that need not be equal."""
+    """Checks of results, each in a process of its own."""
 
-    similarity_pass: float = setting(
-        NUMBER,
-        0.95,
-        unit="similarity",
-        high=1,
-        critical=True,
-        meaning="A result more similar than this to the house's passes.",
+    checks_at_once: int = setting(
+        INTEGER,
+        2,
+        unit="checks",
+        low=1,
+        high=256,
+        meaning="How many results a process checks at once. One customer has at most all but one of them.",
     )
-    similarity_review: float = setting(
-        NUMBER,
-        0.85,
-        unit="similarity",
-        high=1,
-        critical=True,
-        meaning="One more similar than this is reviewed; the rest fail.",
+    check_memory_mib: int = setting(
+        MEMORY, "1GiB", low="1GiB", high="64GiB", meaning="The memory that one check may take."
+    )
+    check_time_s: float = setting(
+        DURATION, "2m", low="1s", high="1h", meaning="A check that takes longer is ended, and nobody is blamed."
     )

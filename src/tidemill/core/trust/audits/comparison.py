@@ -16,22 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemill.core.jobs.kinds import KINDS, work_of
-from tidemill.core.jobs.kinds.kind import CheckMethod, NumericClass, TaskObjection
+from tidemill.core.jobs.kinds.kind import CheckMethod, NumericClass, TaskObjection, Tolerance
 from tidemill.core.jobs.kinds.render import Render, Tile
 from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
-from tidemill.core.jobs.result_archives import ResultFilesRefusal, read_archive
+from tidemill.core.jobs.result_archives import ResultFilesRefusal, read_in_place
 from tidemill.core.pictures import pixels_of
-from tidemill.core.settings.sections.trust import VerificationSettings
 from tidemill.core.trust.checks import exact, images, similarity
 from tidemill.core.trust.checks.exact import Execution, ResultHash
 from tidemill.core.trust.checks.images import Picture
-from tidemill.core.trust.checks.similarity import Measure, ResultValues
 from tidemill.core.trust.checks.task_checks import read_matrix
 from tidemill.core.trust.checks.verdict import Ruling, Verdict, failed, passed, review, together
 
-READ_MAX_BYTES = 16 * 1024 * 1024
-"""The most bytes read of each of two results that differ."""
+READ_MAX_BYTES = 256 * 1024 * 1024
+"""The most bytes read of each of two results that differ. They are read in place."""
 
 ROWS_AT_ONCE = 4_096
 SAME = "A house node came to the same result."
@@ -45,15 +43,15 @@ class ExecutionPair:
     task: Task
     claim: Receipt
     found: Receipt
-    claimed: bytes | None = None
-    repeated: bytes | None = None
+    claimed: memoryview | None = None
+    repeated: memoryview | None = None
 
 
 def is_same(claim: Receipt, repeated: Receipt) -> bool:
     return hmac.compare_digest(claim.result_sha256, repeated.result_sha256)
 
 
-def compare(pair: ExecutionPair, settings: VerificationSettings) -> Verdict:
+def compare(pair: ExecutionPair) -> Verdict:
     """What the second execution says of the first, by the kind's check."""
     assert pair.found.outcome is pair.claim.outcome is AttemptOutcome.DONE, "only results are compared"
     if is_same(pair.claim, pair.found):
@@ -66,7 +64,8 @@ def compare(pair: ExecutionPair, settings: VerificationSettings) -> Verdict:
     name = PurePosixPath(kind.outputs(work)[0].name)
     match kind.check(work):
         case CheckMethod.SIMILARITY:
-            return _similar(pair, name, settings)
+            assert kind.tolerance, "a kind that is compared by similarity says how similar"
+            return _similar(pair, name, kind.tolerance)
         case CheckMethod.PIXELS:
             return _pictured(pair, work, name)
         case CheckMethod.REPLAY:
@@ -94,11 +93,9 @@ def cause_of(task: Task, repeated: Receipt, first_found: bytes | None) -> Differ
     return DifferenceCause.THE_NODE if is_repeated else DifferenceCause.THE_PROGRAM
 
 
-def sentence_of(verdict: Verdict, *, same: bool) -> str:
+def sentence_of(verdict: Verdict) -> str:
     """Why, in one line."""
-    if verdict.ruling is Ruling.PASS:
-        return SAME if same else ALIKE
-    return " ".join(verdict.reasons)
+    return ALIKE if verdict.ruling is Ruling.PASS else " ".join(verdict.reasons)
 
 
 def _hashed(pair: ExecutionPair) -> Verdict:
@@ -108,7 +105,7 @@ def _hashed(pair: ExecutionPair) -> Verdict:
     )
 
 
-def _similar(pair: ExecutionPair, name: PurePosixPath, settings: VerificationSettings) -> Verdict:
+def _similar(pair: ExecutionPair, name: PurePosixPath, tolerance: Tolerance) -> Verdict:
     """Rows are compared a block at a time, so that little is in memory besides the results."""
     if pair.claimed is None or pair.repeated is None:
         return review("The results differ and are too large to be compared.")
@@ -118,7 +115,7 @@ def _similar(pair: ExecutionPair, name: PurePosixPath, settings: VerificationSet
     if claim is None or claim.shape != repeated.shape:
         return failed("The result is no matrix of the shape that the task asks for.")
     parts = [slice(at, at + ROWS_AT_ONCE) for at in range(0, len(repeated), ROWS_AT_ONCE)]
-    checks = [similarity.check(_embeddings(claim[part]), _embeddings(repeated[part]), settings) for part in parts]
+    checks = [similarity.check(claim[part], repeated[part], tolerance) for part in parts]
     return (
         min(checks, key=_how_similar)
         if all("similarity" in verdict.figures for verdict in checks)
@@ -134,7 +131,7 @@ def _pictured(pair: ExecutionPair, work: Render, name: PurePosixPath) -> Verdict
 def _replayed(pair: ExecutionPair) -> Verdict:
     if pair.claimed is None or pair.repeated is None:
         return _hashed(pair)
-    repeated, claim = read_archive(pair.repeated), read_archive(pair.claimed)
+    repeated, claim = read_in_place(pair.repeated), read_in_place(pair.claimed)
     if isinstance(repeated, ResultFilesRefusal):
         return review("What the house node left is no archive of files.")
     if isinstance(claim, ResultFilesRefusal):
@@ -142,7 +139,7 @@ def _replayed(pair: ExecutionPair) -> Verdict:
     return exact.check_files(_execution(pair.claim, claim), _execution(pair.found, repeated))
 
 
-def _execution(receipt: Receipt, files: dict[PurePosixPath, bytes]) -> Execution:
+def _execution(receipt: Receipt, files: dict[PurePosixPath, memoryview]) -> Execution:
     hashes = {str(path): hashlib.sha256(body).digest() for path, body in files.items()}
     return Execution(receipt.outcome, receipt.exit_code, hashes, receipt.numeric_class)
 
@@ -152,25 +149,21 @@ def _exact(receipt: Receipt) -> Receipt:
     return receipt._replace(numeric_class=exact.EVERYWHERE)
 
 
-def _only_matrix(result: bytes, name: PurePosixPath) -> NDArray[Any] | None:
+def _only_matrix(result: memoryview, name: PurePosixPath) -> NDArray[Any] | None:
     body = _only_file(result, name)
     matrix = None if body is None else read_matrix(body)
     return matrix if isinstance(matrix, np.ndarray) else None
 
 
-def _only_file(result: bytes, name: PurePosixPath) -> bytes | None:
-    files = read_archive(result)
+def _only_file(result: memoryview, name: PurePosixPath) -> memoryview | None:
+    files = read_in_place(result)
     return None if isinstance(files, ResultFilesRefusal) or len(files) != 1 else files.get(name)
 
 
-def _picture(result: bytes | None, part: Tile, name: PurePosixPath) -> Picture | None:
+def _picture(result: memoryview | None, part: Tile, name: PurePosixPath) -> Picture | None:
     body = None if result is None else _only_file(result, name)
-    pixels = None if body is None else pixels_of(body, part.width, part.height)
+    pixels = None if body is None else pixels_of(bytes(body), part.width, part.height)
     return None if pixels is None else Picture(np.frombuffer(pixels, np.uint8).reshape(part.height, part.width, 3))
-
-
-def _embeddings(rows: NDArray[Any]) -> ResultValues:
-    return ResultValues(Measure.EMBEDDINGS, rows)
 
 
 def _how_similar(verdict: Verdict) -> float:

@@ -91,6 +91,7 @@ class UncheckedResult:
 
     attempt_id: UUID
     task_id: UUID
+    customer_id: UUID
     node_id: UUID
     owner_id: UUID
     lease: int

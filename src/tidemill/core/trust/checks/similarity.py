@@ -1,64 +1,46 @@
-"""Results that may differ a little: numbers, and embeddings, one a row. Settings say how similar they must be to pass.
+"""Results that may differ a little: embeddings, one a row. Their kind says how similar they must be to pass.
 
-Similarity is from 0 to 1, and 1 for equal ones. Of numbers it is one minus their distance as a share of the longer of
-the two. Of embeddings it is the cosine or the ratio of lengths, whichever is smaller, of the worst row: one wrong row
-in a thousand cannot hide among the others, and a scaled answer is not right. A value that is not a number is similar to
-nothing.
+Similarity is from 0 to 1, and 1 for equal ones: the cosine or the ratio of lengths, whichever is smaller, of the worst
+row. One wrong row in a thousand cannot hide among the others, and a scaled answer is not right. A value that is not a
+number is similar to nothing.
+
+A tolerance follows from numeric error: how far two honest executions can be apart that add in another order or round
+differently. It is measured where the kind is defined, with a margin. Anything wider would be a gift: at a cosine of
+0.95 a vector may be turned by 18 degrees, which is not an error of any arithmetic but another answer.
 """
 
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidemill.core.settings.sections.trust import VerificationSettings
+from tidemill.core.jobs.kinds.kind import Tolerance
 from tidemill.core.trust.checks.verdict import Verdict, failed, passed, review
 
 
-class Measure(StrEnum):
-    NUMBERS = "numbers"
-    EMBEDDINGS = "embeddings"
-
-
-@dataclass(frozen=True)
-class ResultValues:
-    """A result as an array; embeddings are rows of a matrix."""
-
-    measure: Measure
-    values: NDArray[Any]
-
-
-def check(claim: ResultValues, evidence: ResultValues, settings: VerificationSettings) -> Verdict:
-    """Compare a result with another execution's."""
-    assert claim.measure is evidence.measure, "like is compared with like"
-    if claim.values.shape != evidence.values.shape:
-        return failed(
-            f"The result has the shape {claim.values.shape}; {evidence.values.shape} was asked for.",
-        )
-    if not _is_finite(evidence.values):
+def check(claim: NDArray[Any], evidence: NDArray[Any], tolerance: Tolerance) -> Verdict:
+    """Compare a matrix of embeddings with another execution's."""
+    if claim.shape != evidence.shape:
+        return failed(f"The result has the shape {claim.shape}; {evidence.shape} was asked for.")
+    if not _is_finite(evidence):
         return review("The other execution answered with what is no number: let a third one decide.")
-    if not _is_finite(claim.values):
+    if not _is_finite(claim):
         return failed("The result holds what is no number, and the other execution's does not.", similarity=0.0)
-    if claim.measure is Measure.EMBEDDINGS and claim.values.ndim != 2:
+    if claim.ndim != 2:
         return failed("Embeddings are rows of a matrix, and this is none.")
-    return verdict_of(*_similarity(claim, evidence), settings)
+    if claim.size == 0:
+        return passed(similarity=1.0)
+    rows = row_similarities(claim, evidence)
+    worst = int(rows.argmin())
+    return verdict_of(float(rows[worst]), worst, tolerance)
 
 
-def verdict_of(similarity: float, position: str, settings: VerificationSettings) -> Verdict:
-    """What a similarity means. The comparison is such that not-a-number never passes."""
-    sentence = f"The result is only {similarity:.3f} similar to the other execution's{position}."
-    if similarity > settings.similarity_pass:
+def verdict_of(similarity: float, row: int, tolerance: Tolerance) -> Verdict:
+    """What the similarity of the worst row means. The comparison is such that not-a-number never passes."""
+    if similarity > tolerance.passes:
         return passed(similarity=similarity)
-    return (review if similarity > settings.similarity_review else failed)(sentence, similarity=similarity)
-
-
-def similarity_of(claimed: NDArray[Any], repeated: NDArray[Any]) -> float:
-    """Of two arrays of finite numbers."""
-    left, right = _scaled(claimed, repeated)
-    longest = max(float(np.linalg.norm(left)), float(np.linalg.norm(right)))
-    return max(0.0, 1.0 - float(np.linalg.norm(left - right)) / longest) if longest else 1.0
+    sentence = f"The result is only {similarity:.6f} similar to the other execution's in row {row}."
+    return (review if similarity > tolerance.unclear else failed)(sentence, similarity=similarity)
 
 
 def row_similarities(claimed: NDArray[Any], repeated: NDArray[Any]) -> NDArray[np.float64]:
@@ -74,23 +56,8 @@ def row_similarities(claimed: NDArray[Any], repeated: NDArray[Any]) -> NDArray[n
     return similarities
 
 
-def _similarity(claim: ResultValues, evidence: ResultValues) -> tuple[float, str]:
-    if claim.measure is Measure.NUMBERS or claim.values.size == 0:
-        return similarity_of(claim.values, evidence.values), ""
-    rows = row_similarities(claim.values, evidence.values)
-    worst = int(rows.argmin())
-    return float(rows[worst]), f" in row {worst}"
-
-
 def _is_finite(values: NDArray[Any]) -> bool:
     return values.dtype.kind in "iufb" and bool(np.isfinite(values).all())
-
-
-def _scaled(claimed: NDArray[Any], repeated: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Both divided by their largest magnitude, so that no square overflows or vanishes."""
-    left, right = claimed.astype(np.float64).ravel(), repeated.astype(np.float64).ravel()
-    most = max(np.abs(left).max(initial=0.0), np.abs(right).max(initial=0.0))
-    return (left / most, right / most) if most > 0 else (left, right)
 
 
 def _divided(numbers: NDArray[np.float64], by: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -21,7 +21,7 @@ from tidemill.core.jobs.kinds.matmul import Element, Matmul
 from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.jobs.receipts import Receipt
 from tidemill.core.matrices.npy import HEADER_MAX_BYTES, MatrixLayout, UnreadableFile, read_layout
-from tidemill.core.matrices.products import RESULTS
+from tidemill.core.matrices.products import RESULTS, slabs
 from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
 from tidemill.core.trust.checks import products
 from tidemill.core.trust.checks.products import ClaimedProduct, Factors
@@ -38,8 +38,8 @@ class ResultEvidence:
     """What a result is checked with: the task, its inputs by name, the result, and a secret made after its receipt."""
 
     task: Task
-    inputs: Mapping[str, bytes]
-    result: bytes
+    inputs: Mapping[str, memoryview]
+    result: memoryview
     secret: bytes
 
 
@@ -84,9 +84,9 @@ def sentence_of(verdict: Verdict) -> str:
     return " ".join(verdict.reasons)
 
 
-def read_matrix(body: bytes) -> NDArray[Any] | UnreadableFile:
+def read_matrix(body: memoryview) -> NDArray[Any] | UnreadableFile:
     """The matrix in a file of NumPy's format, without copying it."""
-    layout = read_layout(body[:HEADER_MAX_BYTES], len(body))
+    layout = read_layout(bytes(body[:HEADER_MAX_BYTES]), len(body))
     return layout if isinstance(layout, UnreadableFile) else _entries(body, layout)
 
 
@@ -95,19 +95,19 @@ def _bytes_of(work: Matmul) -> int:
     return item_bytes * (work.m * work.k + work.k * work.n) + 4 * work.m * work.n
 
 
-def _product(work: Matmul, result: bytes) -> NDArray[Any] | None:
-    files = result_archives.read_archive(result)
+def _product(work: Matmul, result: memoryview) -> NDArray[Any] | None:
+    files = result_archives.read_in_place(result)
     body = None if isinstance(files, result_archives.ResultFilesRefusal) else files.get(PurePosixPath("c.npy"))
     product = None if body is None else read_matrix(body)
     expected = (RESULTS[work.element.value], (work.m, work.n))
     return product if isinstance(product, np.ndarray) and (product.dtype.name, product.shape) == expected else None
 
 
-def _factors(work: Matmul, inputs: Mapping[str, bytes]) -> tuple[NDArray[Any], NDArray[Any]] | UnreadableFile:
+def _factors(work: Matmul, inputs: Mapping[str, memoryview]) -> tuple[NDArray[Any], NDArray[Any]] | UnreadableFile:
     element = work.element.value
     if work.seed is not None:
-        left = drawn_rows(work.seed, LEFT, element, work.k, range(work.m))
-        return left, drawn_rows(work.seed, RIGHT, element, work.n, range(work.k))
+        shapes = {LEFT: (work.m, work.k), RIGHT: (work.k, work.n)}
+        return _drawn(work.seed, LEFT, element, shapes[LEFT]), _drawn(work.seed, RIGHT, element, shapes[RIGHT])
     matrices = [read_matrix(inputs[name]) for name in ("a", "b")]
     for matrix, shape in zip(matrices, ((work.m, work.k), (work.k, work.n)), strict=True):
         if isinstance(matrix, UnreadableFile):
@@ -120,6 +120,14 @@ def _factors(work: Matmul, inputs: Mapping[str, bytes]) -> tuple[NDArray[Any], N
     return left, right
 
 
-def _entries(body: bytes, layout: MatrixLayout) -> NDArray[Any]:
+def _drawn(seed: int, number: int, element: str, shape: tuple[int, int]) -> NDArray[Any]:
+    """A factor, drawn slab by slab: drawn at once, it would take several times its memory."""
+    matrix = np.empty(shape, element)
+    for rows in slabs(*shape):
+        matrix[rows.start : rows.stop] = drawn_rows(seed, number, element, shape[1], rows)
+    return matrix
+
+
+def _entries(body: memoryview, layout: MatrixLayout) -> NDArray[Any]:
     entries = np.frombuffer(body, np.dtype(layout.element), offset=layout.begins_at)
     return entries.reshape(layout.rows, layout.columns)

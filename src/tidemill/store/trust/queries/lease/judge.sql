@@ -1,20 +1,26 @@
--- Lease results that wait to be checked, and those whose audit has ended. SKIP LOCKED: a result that another process
--- takes at this moment is skipped. A result taken by a process that no longer runs is free at once; by a process that
--- hangs, after a while.
-WITH due AS (
-    SELECT l.attempt_id FROM lease AS l
-    WHERE l.state = 'submitted'
+-- Lease results that wait to be checked, and those whose audit has ended: in turns by customer, the oldest of each first,
+-- and of each at most so many with those that are in hand already. SKIP LOCKED: a result that another process takes at
+-- this moment is skipped, and one that it has taken since we looked is not the same any more. A result taken by a process
+-- that no longer runs is free at once; by a process that hangs, after a while.
+WITH waiting AS (
+    SELECT l.attempt_id, l.judge_until, row_number() OVER (PARTITION BY l.account_id ORDER BY l.attempt_id)
+           + (SELECT count(*) FROM unnest(:held_of::uuid[]) AS h (account_id) WHERE h.account_id = l.account_id) AS turn
+    FROM lease AS l
+    WHERE l.state = 'submitted' AND l.attempt_id <> ALL (:held_ids::uuid[])
       AND (l.judge_until IS NULL OR l.judge_until <= :now
            OR (l.judge_until <> 'infinity' AND (:mine AND l.judge = :judge OR NOT EXISTS (
                SELECT FROM process AS p WHERE p.id = l.judge AND p.state = 'running')))
            OR (l.judge_until = 'infinity' AND l.attempt_id IN (
                SELECT a.id FROM audit AS a WHERE a.ended_at IS NOT NULL AND a.judged_at IS NULL)))
-    ORDER BY l.attempt_id LIMIT :limit FOR UPDATE OF l SKIP LOCKED
+), due AS (
+    SELECT l.attempt_id FROM waiting AS w JOIN lease AS l ON l.attempt_id = w.attempt_id
+    WHERE w.turn <= :of_one_customer AND l.state = 'submitted' AND l.judge_until IS NOT DISTINCT FROM w.judge_until
+    ORDER BY w.turn, w.attempt_id LIMIT :limit FOR UPDATE OF l SKIP LOCKED
 ), taken AS (
     UPDATE lease AS l SET judge = :judge, judge_until = :until FROM due AS d WHERE l.attempt_id = d.attempt_id
-    RETURNING l.attempt_id, l.node_id, l.owner_id, l.tries, l.task_id, l.batch_id, l.place, l.offered_at
+    RETURNING l.attempt_id, l.account_id, l.node_id, l.owner_id, l.tries, l.task_id, l.batch_id, l.place, l.offered_at
 )
-SELECT k.attempt_id, k.task_id, k.node_id, k.owner_id, k.tries, k.place, k.offered_at, t.body, t.expected,
+SELECT k.attempt_id, k.task_id, k.account_id, k.node_id, k.owner_id, k.tries, k.place, k.offered_at, t.body, t.expected,
        b.body AS batch, b.at AS received_at, n.house,
        (SELECT f.digest FROM artefact AS f WHERE f.attempt_id = k.attempt_id) AS uploaded,
        k.tries > 1 AND EXISTS (
