@@ -3,8 +3,6 @@
 import csv
 import io
 import json
-import os
-import pwd
 import secrets
 import subprocess
 from collections.abc import Iterator
@@ -14,7 +12,9 @@ import pytest
 
 from tests.worlds.places import reachable_directory
 from tests.worlds.pools.pool import Pool, pool_in
+from tests.worlds.pools.two_operators import two_operators
 from tidemill.cli.client.local_pool import operator_name
+from tidemill.core.accounts.roles import name_of_account
 from tidemill.core.clock import DAY, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import (
@@ -37,12 +37,21 @@ from tidemill.store.ledger import adjustments, ledger
 CUSTOMER = LedgerAccount(AccountKind.CUSTOMER, UUID(int=7))
 BANK = LedgerAccount(AccountKind.EXTERNAL, name="bank")
 
+ANN = name_of_account(UUID(int=11))
+
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Pool]:
     with reachable_directory() as home, pool_in(home) as started:
-        started.up().until_ready()
+        started.up().set_up()
         yield started
+
+
+@pytest.fixture(scope="module")
+def operators(pool: Pool) -> tuple[dict[str, str], dict[str, str]]:
+    """The environments of two operators who are logged in."""
+    ann, bob = two_operators(pool.running[0])
+    return ann.log_in(pool.running[0], pool.home / "ann"), bob.log_in(pool.running[0], pool.home / "bob")
 
 
 async def test_the_books_can_be_read_in_every_form(pool: Pool) -> None:
@@ -88,40 +97,53 @@ async def proposed_by_ann(pool: Pool, debit: LedgerAccount, credit: LedgerAccoun
     async with connection.transaction():
         now = await read_clock(connection)
         await ledger.open_accounts(connection, [debit, credit], now)
-        asked = Adjustment(Ids(secrets.randbits).new(now), debit.id, credit.id, 1, "credit", "by hand", "ann", now)
+        asked = Adjustment(Ids(secrets.randbits).new(now), debit.id, credit.id, 1, "credit", "by hand", ANN, now)
         assert await adjustments.propose_adjustment(connection, asked, Ids(secrets.randbits)) == asked
     await connection.close()
     return str(asked.id)
 
 
-def test_a_proposal_opens_its_accounts_and_waits_for_another_operator(pool: Pool) -> None:
+Environments = tuple[dict[str, str], dict[str, str]]
+
+
+def test_a_proposal_opens_its_accounts_and_waits_for_another_operator(pool: Pool, operators: Environments) -> None:
+    ann, _ = operators
     customer = LedgerAccount(AccountKind.CUSTOMER, UUID(int=8))
-    told = post(pool, "--credit", f"customer:{customer.owner_id}")
-    assert (told.returncode, told.stdout) == (0, "")
+    told = post(pool, "--credit", f"customer:{customer.owner_id}", **ann)
+    assert (told.returncode, told.stdout) == (0, ""), told.stderr
     (waiting,) = [one for one in pool.json("ledger", "adjustments") if one["credit"] == str(customer.id)]
     assert f"`tidemill ledger approve {waiting['id']}`" in told.stderr
     assert (waiting["amount"], waiting["currency"], waiting["state"]) == ("2.5", "credit", "proposed")
     assert (waiting["debit"], waiting["reason"]) == (str(BANK.id), "=lost payment 17")
-    assert waiting["proposed_by"] == operator_name() == pwd.getpwuid(os.getuid()).pw_name
+    assert waiting["proposed_by"].startswith("account:")
     assert pool.json("ledger", "show", str(customer.id))["posted"] == "0"
 
+    alone = pool.run("ledger", "approve", waiting["id"], **ann)
+    assert (alone.returncode, alone.stderr) == (1, AdjustmentRefusal.SECOND_OPERATOR_NEEDED.sentence + "\n")
+    taken_back = json.loads(pool.run("ledger", "reject", waiting["id"], "--json", **ann).stdout)
+    assert (taken_back["state"], taken_back["decided_by"]) == ("rejected", waiting["proposed_by"])
+    assert pool.run("ledger", "approve", waiting["id"], **ann).returncode == 1
+
+
+async def test_whoever_has_the_machine_neither_proposes_nor_approves(pool: Pool) -> None:
+    """They would be both: by the command, and by the token in the home."""
+    asked = await proposed_by_ann(pool, BANK, LedgerAccount(AccountKind.CUSTOMER, UUID(int=12)))
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
-        alone = pool.run("ledger", "approve", waiting["id"], **{name: "ann"})
-        assert (alone.returncode, alone.stdout) == (1, "")
-        assert alone.stderr == AdjustmentRefusal.SECOND_OPERATOR_NEEDED.sentence + "\n"
-    taken_back = pool.json("ledger", "reject", waiting["id"])
-    assert (taken_back["state"], taken_back["decided_by"]) == ("rejected", operator_name())
-    assert pool.run("ledger", "approve", waiting["id"]).returncode == 1
+        alone = pool.run("ledger", "approve", asked, **{name: "bob"})
+        assert (alone.returncode, alone.stderr) == (1, AdjustmentRefusal.OWN_ACCOUNT_NEEDED.sentence + "\n")
+    refused = post(pool, "--credit", "customer:00000000-0000-0000-0000-00000000000d")
+    assert (refused.returncode, refused.stderr) == (1, AdjustmentRefusal.OWN_ACCOUNT_NEEDED.sentence + "\n")
+    assert pool.json("ledger", "reject", asked)["state"] == "rejected"
 
 
-async def test_a_second_operators_approval_posts_the_money(pool: Pool) -> None:
+async def test_a_second_operators_approval_posts_the_money(pool: Pool, operators: Environments) -> None:
     customer = LedgerAccount(AccountKind.CUSTOMER, UUID(int=9))
     asked = await proposed_by_ann(pool, BANK, customer)
     listed = pool.run("ledger", "adjustments", "--state", "proposed").stdout
     assert asked in listed
     assert "external:bank" in listed
-    approved = pool.json("ledger", "approve", asked)
-    assert (approved["state"], approved["proposed_by"], approved["decided_by"]) == ("approved", "ann", operator_name())
+    approved = json.loads(pool.run("ledger", "approve", asked, "--json", **operators[1]).stdout)
+    assert (approved["state"], approved["proposed_by"]) == ("approved", ANN)
     shown = pool.json("ledger", "show", f"customer:{customer.owner_id}")
     assert [(line["amount"], line["kind"], line["cause"]) for line in shown["lines"]] == [
         ("0.000001", "adjustment", "by hand")
@@ -130,25 +152,28 @@ async def test_a_second_operators_approval_posts_the_money(pool: Pool) -> None:
     assert pool.run("ledger", "check").returncode == 0
 
 
-async def test_an_approval_that_cannot_be_posted_leaves_the_adjustment_proposed(pool: Pool) -> None:
+async def test_an_approval_that_cannot_be_posted_leaves_the_adjustment_proposed(
+    pool: Pool, operators: Environments
+) -> None:
     asked = await proposed_by_ann(pool, LedgerAccount(AccountKind.BONUS_FUND), BANK)
-    refused = pool.run("ledger", "approve", asked)
+    refused = pool.run("ledger", "approve", asked, **operators[1])
     assert (refused.returncode, refused.stderr) == (1, PostingRefusal.INSUFFICIENT_FUNDS.sentence + "\n")
     assert asked in {one["id"] for one in pool.json("ledger", "adjustments", "--state", "proposed")}
 
 
-def test_a_currency_is_told_once_or_with_each_account(pool: Pool) -> None:
-    in_euro = json.loads(post(pool, "--credit", "commission", "--currency", "euro", "--json").stdout)
+def test_a_currency_is_told_once_or_with_each_account(pool: Pool, operators: Environments) -> None:
+    ann, _ = operators
+    in_euro = json.loads(post(pool, "--credit", "commission", "--currency", "euro", "--json", **ann).stdout)
     assert (in_euro["currency"], in_euro["amount"]) == ("euro", "2.5")
     assert pool.json("ledger", "show", "commission@euro")["id"] == in_euro["credit"]
     assert pool.json("ledger", "show", "external:bank@euro")["id"] == in_euro["debit"]
-    mixed = post(pool, "--credit", "commission@pound")
+    mixed = post(pool, "--credit", "commission@pound", **ann)
     assert (mixed.returncode, mixed.stderr) == (1, PostingRefusal.CURRENCY_MISMATCH.sentence + "\n")
     assert pool.run("ledger", "show", "commission@pound").returncode == 1, "what was refused has opened nothing"
 
 
-def test_an_account_is_frozen_and_unfrozen_with_a_reason(pool: Pool) -> None:
-    assert post(pool, "--credit", "audit_budget").returncode == 0
+def test_an_account_is_frozen_and_unfrozen_with_a_reason(pool: Pool, operators: Environments) -> None:
+    assert post(pool, "--credit", "audit_budget", **operators[0]).returncode == 0
     assert pool.json("ledger", "freeze", "audit_budget", "--reason", "inquiry")["frozen"] is True
     assert pool.run("ledger", "freeze", "audit_budget", "--reason", "again").returncode == 1
     assert "frozen" in pool.run("ledger", "show", "audit_budget").stdout
@@ -190,8 +215,10 @@ def test_a_no_is_a_sentence(pool: Pool, arguments: list[str], sentence: str) -> 
         (str(UUID(int=1)), "1", PostingRefusal.UNKNOWN_ACCOUNT.sentence),
     ],
 )
-def test_a_proposal_that_cannot_be_is_refused(pool: Pool, credit: str, amount: str, sentence: str) -> None:
-    done = post(pool, "--credit", credit, amount=amount)
+def test_a_proposal_that_cannot_be_is_refused(
+    pool: Pool, operators: Environments, credit: str, amount: str, sentence: str
+) -> None:
+    done = post(pool, "--credit", credit, amount=amount, **operators[0])
     assert (done.returncode, done.stdout, done.stderr) == (1, "", sentence + "\n")
 
 

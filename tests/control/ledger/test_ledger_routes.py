@@ -18,6 +18,8 @@ import pytest
 
 from tests.worlds.places import reachable_directory
 from tests.worlds.pools.pool import Running, pool_in
+from tests.worlds.pools.two_operators import Operator, two_operators
+from tidemill.core.accounts.roles import name_of_account
 from tidemill.core.clock import DAY, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import AccountKind, Adjustment, Hold, LedgerAccount, Transfer
@@ -35,6 +37,7 @@ SETTINGS = {
 }
 BANK = LedgerAccount(AccountKind.EXTERNAL, name="bank")
 NOBODY = UUID(int=9)
+ANN = name_of_account(UUID(int=10))
 IDS = Ids(secrets.randbits)
 
 _owners = itertools.count(1)
@@ -46,6 +49,11 @@ def up() -> Iterator[Running]:
         running = pool.up()
         running.set_up()
         yield running
+
+
+@pytest.fixture(scope="module")
+def operators(up: Running) -> tuple[Operator, Operator]:
+    return two_operators(up)
 
 
 @pytest.fixture
@@ -78,7 +86,7 @@ async def proposed_by_ann(up: Running, debit: LedgerAccount, credit: LedgerAccou
     connection = await connect(attach(up.home).program)
     async with connection.transaction():
         now = await read_clock(connection)
-        asked = Adjustment(IDS.new(now), debit.id, credit.id, amount_uc, "credit", "by hand", "ann", now)
+        asked = Adjustment(IDS.new(now), debit.id, credit.id, amount_uc, "credit", "by hand", ANN, now)
         assert await adjustments.propose_adjustment(connection, asked, IDS) == asked
     await connection.close()
     return asked.id
@@ -245,8 +253,11 @@ async def test_readers_that_stall_keep_no_connection_and_miss_nothing(up: Runnin
     up.until_ready()
 
 
-def test_a_proposal_is_kept_once_and_its_proposer_cannot_approve_it(up: Running, customer: LedgerAccount) -> None:
-    asked, key = proposal(BANK, customer), {"Idempotency-Key": "adjust-1"}
+def test_a_proposal_is_kept_once_and_its_proposer_cannot_approve_it(
+    up: Running, customer: LedgerAccount, operators: tuple[Operator, Operator]
+) -> None:
+    ann, _ = operators
+    asked, key = proposal(BANK, customer), {"Idempotency-Key": "adjust-1", **ann.bearer}
     first = post(up, "/adjustments", asked, **key)
     again = post(up, "/adjustments", asked, **key)
     assert (first.status_code, again.status_code) == (201, 201)
@@ -254,64 +265,97 @@ def test_a_proposal_is_kept_once_and_its_proposer_cannot_approve_it(up: Running,
     assert again.headers["idempotency-replayed"] == "true"
     made = first.json()
     assert (made["amount"], made["currency"]) == ("2.5", "credit")
-    assert (made["state"], made["proposed_by"], made["decided_by"]) == ("proposed", "operator", None)
+    assert (made["state"], made["proposed_by"], made["decided_by"]) == ("proposed", ann.name, None)
     assert [one["debit"] for one in pages(up, "/adjustments") if one["credit"] == str(customer.id)] == [str(BANK.id)]
     other = post(up, "/adjustments", proposal(BANK, customer, amount="3"), **key)
     assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
 
-    alone = post(up, f"/adjustments/{made['id']}/approve")
+    alone = post(up, f"/adjustments/{made['id']}/approve", **ann.bearer)
     assert (alone.status_code, alone.json()["code"]) == (403, "second_operator_needed")
     assert get(up, f"/accounts/{customer.id}").json()["posted"] == "0"
     taken_back = post(up, f"/adjustments/{made['id']}/reject")
     assert (taken_back.status_code, taken_back.json()["state"]) == (200, "rejected")
-    late = post(up, f"/adjustments/{made['id']}/approve")
+    late = post(up, f"/adjustments/{made['id']}/approve", **ann.bearer)
     assert (late.status_code, late.json()["code"]) == (409, "already_decided")
 
 
-async def test_a_second_operators_approval_posts_the_money_once(up: Running, customer: LedgerAccount) -> None:
+async def test_a_second_operators_approval_posts_the_money_once(
+    up: Running, customer: LedgerAccount, operators: tuple[Operator, Operator]
+) -> None:
     asked = await proposed_by_ann(up, BANK, customer, "2.5")
-    key = {"Idempotency-Key": "approve-1"}
+    _, bob = operators
+    key = {"Idempotency-Key": "approve-1", **bob.bearer}
     approved = post(up, f"/adjustments/{asked}/approve", **key)
     assert approved.status_code == 200
-    assert (approved.json()["state"], approved.json()["decided_by"]) == ("approved", "operator")
+    assert (approved.json()["state"], approved.json()["decided_by"]) == ("approved", bob.name)
     assert post(up, f"/adjustments/{asked}/approve", **key).content == approved.content
-    assert post(up, f"/adjustments/{asked}/approve").json()["code"] == "already_decided"
+    assert post(up, f"/adjustments/{asked}/approve", **bob.bearer).json()["code"] == "already_decided"
     assert get(up, f"/accounts/{customer.id}").json()["posted"] == "2.5"
     (line,) = get(up, f"/accounts/{customer.id}/statement").json()["items"]
     assert (line["id"], line["kind"], line["cause"]) == (str(asked), "adjustment", "by hand")
 
 
-async def test_an_approval_that_cannot_be_posted_changes_nothing(up: Running, customer: LedgerAccount) -> None:
+async def test_an_approval_that_cannot_be_posted_changes_nothing(
+    up: Running, customer: LedgerAccount, operators: tuple[Operator, Operator]
+) -> None:
+    _, bob = operators
     asked = await proposed_by_ann(up, customer, BANK, "2.5")
-    refused = post(up, f"/adjustments/{asked}/approve")
+    refused = post(up, f"/adjustments/{asked}/approve", **bob.bearer)
     assert (refused.status_code, refused.json()["code"]) == (402, "insufficient_funds")
     assert str(asked) in {one["id"] for one in pages(up, "/adjustments?state=proposed")}
     await deposit(up, customer, ["invoice"], 2_500_000)
-    assert post(up, f"/adjustments/{asked}/approve").status_code == 200
+    assert post(up, f"/adjustments/{asked}/approve", **bob.bearer).status_code == 200
     assert get(up, f"/accounts/{customer.id}").json()["posted"] == "0"
 
 
-async def test_nothing_moves_on_a_frozen_account(up: Running, customer: LedgerAccount) -> None:
+async def test_nothing_moves_on_a_frozen_account(
+    up: Running, customer: LedgerAccount, operators: tuple[Operator, Operator]
+) -> None:
+    _, bob = operators
     asked = await proposed_by_ann(up, BANK, customer, "1")
     why = {"reason": "stolen card"}
     frozen = post(up, f"/accounts/{customer.id}/freeze", why)
     assert (frozen.status_code, frozen.json()["frozen"]) == (200, True)
     assert post(up, f"/accounts/{customer.id}/freeze", why).json()["code"] == "already_frozen"
-    refused = post(up, f"/adjustments/{asked}/approve")
+    refused = post(up, f"/adjustments/{asked}/approve", **bob.bearer)
     assert (refused.status_code, refused.json()["code"]) == (409, "account_frozen")
     assert post(up, f"/accounts/{customer.id}/unfreeze", why).json()["frozen"] is False
     assert post(up, f"/accounts/{customer.id}/unfreeze", why).json()["code"] == "not_frozen"
-    assert post(up, f"/adjustments/{asked}/approve").status_code == 200
+    assert post(up, f"/adjustments/{asked}/approve", **bob.bearer).status_code == 200
     told = [event["body"] for event in up.events() if event["kind"] == "ledger.account_frozen"]
     assert [(one["frozen"], one["by"]) for one in told] == [(True, "operator"), (False, "operator")]
+
+
+async def test_one_person_is_not_two(
+    up: Running, customer: LedgerAccount, operators: tuple[Operator, Operator]
+) -> None:
+    """By the hostile review: propose by one way and approve by another. Only two accounts are two people."""
+    ann, bob = operators
+    asked = proposal(BANK, customer)
+    by_home = post(up, "/adjustments", asked)
+    assert (by_home.status_code, by_home.json()["code"]) == (403, "own_account_needed")
+    for proposer in (ann.key.bearer, ann.bearer):
+        made = post(up, "/adjustments", asked, **proposer).json()
+        assert made["proposed_by"] == ann.name, "a key and a session of one account are one person"
+        approve = f"/adjustments/{made['id']}/approve"
+        assert post(up, approve).json()["code"] == "own_account_needed", "the home's token is nobody in particular"
+        assert post(up, approve, **ann.bearer).json()["code"] == "second_operator_needed"
+        assert post(up, approve, **ann.key.bearer).status_code == 403
+        assert get(up, f"/accounts/{customer.id}").json()["posted"] == "0"
+        assert post(up, f"/adjustments/{made['id']}/reject").json()["state"] == "rejected", "which may say no"
+    made = post(up, "/adjustments", asked, **ann.bearer).json()
+    assert post(up, f"/adjustments/{made['id']}/approve", **bob.bearer).json()["decided_by"] == bob.name
+    assert get(up, f"/accounts/{customer.id}").json()["posted"] == "2.5"
 
 
 @pytest.mark.parametrize(
     ("written", "amount"),
     [("0.1", "0.1"), ('"0.1"', "0.1"), ("1e2", "100"), ("999999999.999999", "999999999.999999"), ("7.000000", "7")],
 )
-def test_an_amount_is_kept_as_it_was_written(up: Running, customer: LedgerAccount, written: str, amount: str) -> None:
-    answer = post_raw(up, customer, written)
+def test_an_amount_is_kept_as_it_was_written(
+    up: Running, customer: LedgerAccount, operators: tuple[Operator, Operator], written: str, amount: str
+) -> None:
+    answer = post_raw(up, customer, written, operators[0])
     assert (answer.status_code, answer.json().get("amount")) == (201, amount)
 
 
@@ -332,21 +376,25 @@ def test_an_amount_is_kept_as_it_was_written(up: Running, customer: LedgerAccoun
         ("1" * 4000, "amount_too_large"),
     ],
 )
-def test_what_is_no_amount_is_refused(up: Running, customer: LedgerAccount, written: str, code: str) -> None:
-    answer = post_raw(up, customer, written)
+def test_what_is_no_amount_is_refused(
+    up: Running, customer: LedgerAccount, operators: tuple[Operator, Operator], written: str, code: str
+) -> None:
+    answer = post_raw(up, customer, written, operators[0])
     assert (answer.status_code, answer.json()["code"]) == (422, code)
 
 
-def post_raw(up: Running, customer: LedgerAccount, written: str) -> httpx2.Response:
+def post_raw(up: Running, customer: LedgerAccount, written: str, by: Operator) -> httpx2.Response:
     """A proposal whose amount is written letter for letter."""
     body = json.dumps(proposal(BANK, customer, amount="here")).replace('"here"', written)
     return up.post(
-        f"{API}/adjustments", content=body.encode(), headers={**up.operator, "Content-Type": "application/json"}
+        f"{API}/adjustments", content=body.encode(), headers={**by.bearer, "Content-Type": "application/json"}
     )
 
 
-def test_a_number_that_nobody_can_read_is_a_bad_request(up: Running, customer: LedgerAccount) -> None:
-    assert post_raw(up, customer, "1" * 5000).status_code == 400
+def test_a_number_that_nobody_can_read_is_a_bad_request(
+    up: Running, customer: LedgerAccount, operators: tuple[Operator, Operator]
+) -> None:
+    assert post_raw(up, customer, "1" * 5000, operators[0]).status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -364,9 +412,14 @@ def test_a_number_that_nobody_can_read_is_a_bad_request(up: Running, customer: L
     ],
 )
 def test_a_proposal_that_cannot_be_is_refused(
-    up: Running, customer: LedgerAccount, changes: dict[str, Any], status: int, code: str
+    up: Running,
+    customer: LedgerAccount,
+    operators: tuple[Operator, Operator],
+    changes: dict[str, Any],
+    status: int,
+    code: str,
 ) -> None:
-    answer = post(up, "/adjustments", proposal(BANK, customer, **changes))
+    answer = post(up, "/adjustments", proposal(BANK, customer, **changes), **operators[0].bearer)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
 
 

@@ -1,19 +1,15 @@
 """A critical setting that is changed in the file of a real pool."""
 
 import json
-import secrets
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.worlds.pools.pool import Pool, Running, pool_in
+from tests.worlds.pools.two_operators import two_operators
 from tidemill.cli.client.local_pool import operator_name
-from tidemill.core.ids import Ids
 from tidemill.core.settings.critical import SettingChangeRefusal
-from tidemill.store.clock import read_clock
-from tidemill.store.database import connect
-from tidemill.store.embedded import attach
-from tidemill.store.operations import critical_settings
 
 
 def restarted(pool: Pool, up: Running | None = None, **settings: str) -> Running:
@@ -31,21 +27,22 @@ def fingerprint(up: Running) -> str:
     return found
 
 
-async def approve_as(name: str, home: Path) -> None:
-    connection = await connect(attach(home).program)
-    async with connection.transaction():
-        now = await read_clock(connection)
-        await critical_settings.settle_change(
-            connection, "money.commission", approve=True, reason="agreed", by=name, ids=Ids(secrets.randbits), now=now
-        )
-    await connection.close()
+def approve(up: Running, **bearer: str) -> tuple[int, dict[str, Any]]:
+    answer = up.post(
+        "/api/v1/admin/settings/money.commission/approve",
+        json={"reason": "agreed"},
+        headers=bearer or up.operator,
+    )
+    return answer.status_code, answer.json()
 
 
 @pytest.mark.timeout(180)
-async def test_a_change_waits_for_a_second_operator_and_then_takes_effect(place: Path) -> None:
+def test_a_change_waits_for_two_operators_and_then_takes_effect(place: Path) -> None:
     changed = {"TIDEMILL_MONEY_COMMISSION": "15%"}
     with pool_in(place) as pool:
         up = restarted(pool)
+        up.set_up()
+        ann, bob = two_operators(up)
         before = fingerprint(up)
         assert pool.json("admin", "settings") == []
         assert "No change" in pool.run("admin", "settings").stderr
@@ -58,12 +55,22 @@ async def test_a_change_waits_for_a_second_operator_and_then_takes_effect(place:
         assert (waiting["state"], waiting["proposed_by"]) == ("pending", operator_name())
         assert "money.commission" in pool.run("admin", "settings").stdout
         alone = pool.run("admin", "settings", "approve", "money.commission", "--reason", "I want it")
-        assert (alone.returncode, alone.stderr) == (1, SettingChangeRefusal.ANOTHER_OPERATOR_NEEDED.sentence + "\n")
+        assert (alone.returncode, alone.stderr) == (1, SettingChangeRefusal.OWN_LOGIN_NEEDED.sentence + "\n")
+        assert approve(up)[1]["code"] == "own_login_needed", "the home's token is nobody in particular"
         unknown = pool.run("admin", "settings", "reject", "stake.small", "--reason", "x")
         assert (unknown.returncode, unknown.stderr) == (1, SettingChangeRefusal.NO_SUCH_CHANGE.sentence + "\n")
         assert pool.run("config", "money.commission", **changed).stdout.split()[5] == "15%"
 
-        await approve_as("another operator", place)
+        logged_in = ann.log_in(up, place / "ann")
+        first = pool.run("admin", "settings", "approve", "money.commission", "--reason", "yes", **logged_in)
+        assert (first.returncode, "waits for another operator" in first.stderr) == (0, True)
+        assert approve(up, **ann.bearer)[1]["code"] == "another_operator_needed"
+        assert approve(up)[1]["code"] == "own_login_needed", "nor is it the second"
+        assert approve(up, **ann.key.bearer)[0] == 403
+        (waiting,) = pool.json("admin", "settings")
+        assert (waiting["state"], waiting["vouched_by"]) == ("pending", ann.name)
+        status, approved = approve(up, **bob.bearer)
+        assert (status, approved["state"], approved["decided_by"]) == (200, "approved", bob.name)
         up = restarted(pool, up, **changed)
         assert fingerprint(up) != before
         assert pool.json("admin", "settings") == []

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidemill.core.accounts.roles import name_of_account
 from tidemill.core.clock import DAY, HOUR, Instant
 from tidemill.core.events.log import Event
 from tidemill.core.reasons import ReasonRefusal
@@ -46,6 +48,17 @@ def started(
 
 def told(decision: SettingsDecision) -> list[type[Event]]:
     return [type(event) for event in decision.events]
+
+
+ANN, BOB = name_of_account(UUID(int=1)), name_of_account(UUID(int=2))
+
+
+def approved_by_two(change: SettingChange) -> SettingChange:
+    for by in (ANN, BOB):
+        settled = settle(change, approve=True, reason="agreed", by=by, now=NOW)
+        assert isinstance(settled, SettingChange)
+        change = settled
+    return change
 
 
 def pending(name: str = COMMISSION, value: str = "12%", *, ago: int = HOUR) -> SettingChange:
@@ -116,8 +129,7 @@ def test_a_shorter_delay_waits_for_the_delay_that_is_in_force() -> None:
 
 
 def test_an_approved_change_takes_effect_at_once_and_a_rejected_one_never() -> None:
-    approved = settle(pending(), approve=True, reason="agreed", by="bob", now=NOW)
-    assert isinstance(approved, SettingChange)
+    approved = approved_by_two(pending())
     assert started({COMMISSION: "12%"}, approved).in_force[COMMISSION] == "12%"
     rejected = settle(pending(), approve=False, reason="too much", by="bob", now=NOW)
     assert isinstance(rejected, SettingChange)
@@ -129,24 +141,35 @@ def test_an_approved_change_takes_effect_at_once_and_a_rejected_one_never() -> N
     assert takes_effect_at(pending(), DEFAULTS) == NOW - HOUR + DAY
 
 
-def test_nobody_approves_what_they_brought_in_and_everybody_says_why() -> None:
-    assert (
-        settle(pending(), approve=True, reason="me", by="ann", now=NOW) is SettingChangeRefusal.ANOTHER_OPERATOR_NEEDED
-    )
-    assert settle(pending(), approve=True, reason=" ", by="bob", now=NOW) is ReasonRefusal.REASON_MISSING
-    taken_back = settle(pending(), approve=False, reason="a mistake", by="ann", now=NOW)
+def test_two_people_with_accounts_approve_and_everybody_says_why() -> None:
+    vouched = settle(pending(), approve=True, reason="agreed", by=ANN, now=NOW)
+    assert vouched == replace(pending(), vouched_by=ANN)
+    assert started({COMMISSION: "12%"}, vouched).in_force == DEFAULTS
+    assert settle(vouched, approve=True, reason="me", by=ANN, now=NOW) is SettingChangeRefusal.ANOTHER_OPERATOR_NEEDED
+    assert settle(vouched, approve=True, reason=" ", by=BOB, now=NOW) is ReasonRefusal.REASON_MISSING
+    taken_back = settle(vouched, approve=False, reason="a mistake", by="ann", now=NOW)
     assert isinstance(taken_back, SettingChange)
-    assert settle(taken_back, approve=True, reason="no", by="bob", now=NOW) is SettingChangeRefusal.CHANGE_DECIDED
+    assert settle(taken_back, approve=True, reason="no", by=BOB, now=NOW) is SettingChangeRefusal.CHANGE_DECIDED
+
+
+@pytest.mark.parametrize("nobody", ["operator", "root", "ann", "another user of the machine"])
+def test_whoever_has_the_machine_counts_neither_as_the_first_nor_as_the_second(nobody: str) -> None:
+    for change in (pending(), replace(pending(), vouched_by=ANN)):
+        refused = settle(change, approve=True, reason="me", by=nobody, now=NOW)
+        assert refused is SettingChangeRefusal.OWN_LOGIN_NEEDED
+
+
+def test_a_pool_with_one_operator_waits_for_the_delay() -> None:
+    vouched = replace(pending(ago=DAY), vouched_by=ANN)
+    assert started({COMMISSION: "12%"}, vouched).in_force[COMMISSION] == "12%"
 
 
 def test_changes_that_a_check_ties_together_take_effect_together() -> None:
     wanted = {BURN: "90%", FUND: "5%", COMMISSION: "12%"}
-    approved = settle(pending(BURN, "90%"), approve=True, reason="x", by="bob", now=NOW)
-    assert isinstance(approved, SettingChange)
+    approved = approved_by_two(pending(BURN, "90%"))
     decision = started(wanted, approved, pending(FUND, "5%"), pending(ago=DAY))
     assert decision.in_force == DEFAULTS | {COMMISSION: "12%"}, "what is not tied to them need not wait for them"
-    both = settle(pending(FUND, "5%"), approve=True, reason="x", by="bob", now=NOW)
-    assert isinstance(both, SettingChange)
+    both = approved_by_two(pending(FUND, "5%"))
     decision = started(wanted, approved, both, pending())
     assert decision.in_force == DEFAULTS | {BURN: "90%", FUND: "5%"}
 

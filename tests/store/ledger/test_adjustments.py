@@ -7,6 +7,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
+from tidemill.core.accounts.roles import name_of_account
 from tidemill.core.clock import Instant
 from tidemill.core.events.log import LOG_START
 from tidemill.core.ids import Ids
@@ -28,6 +29,7 @@ from tidemill.store.ledger import adjustments, books, ledger
 
 BANK = LedgerAccount(AccountKind.EXTERNAL, name="bank")
 CUSTOMER = LedgerAccount(AccountKind.CUSTOMER, UUID(int=1))
+ANN, BOB = name_of_account(UUID(int=11)), name_of_account(UUID(int=12))
 IDS = Ids(secrets.randbits)
 
 
@@ -36,7 +38,7 @@ async def asked(database: Database) -> Adjustment:
     async with database.transaction() as transaction:
         now = await read_clock(transaction)
         await ledger.open_accounts(transaction, [BANK, CUSTOMER], now)
-    return Adjustment(IDS.new(now), BANK.id, CUSTOMER.id, 5_000_000, "credit", "lost payment 17", "ann", now)
+    return Adjustment(IDS.new(now), BANK.id, CUSTOMER.id, 5_000_000, "credit", "lost payment 17", ANN, now)
 
 
 async def propose(database: Database, asked: Adjustment) -> Adjustment | Refusal:
@@ -59,10 +61,10 @@ async def test_two_operators_post_an_adjustment_once(database: Database, asked: 
     now = asked.proposed_at
     assert await propose(database, asked) == asked
     assert await posted(database) == 0
-    assert await settle(database, asked.id, by="ann", now=now) is AdjustmentRefusal.SECOND_OPERATOR_NEEDED
-    settled = await settle(database, asked.id, by="bob", now=now)
-    assert settled == replace(asked, state=AdjustmentState.APPROVED, decided_by="bob", decided_at=now)
-    assert await settle(database, asked.id, by="bob", now=now) is AdjustmentRefusal.ALREADY_DECIDED
+    assert await settle(database, asked.id, by=ANN, now=now) is AdjustmentRefusal.SECOND_OPERATOR_NEEDED
+    settled = await settle(database, asked.id, by=BOB, now=now)
+    assert settled == replace(asked, state=AdjustmentState.APPROVED, decided_by=BOB, decided_at=now)
+    assert await settle(database, asked.id, by=BOB, now=now) is AdjustmentRefusal.ALREADY_DECIDED
     assert await posted(database) == 5_000_000
     async with database.connection() as connection:
         (line,) = await books.statement(connection, CUSTOMER.id, None, 10)
@@ -74,8 +76,8 @@ async def test_two_operators_post_an_adjustment_once(database: Database, asked: 
 async def test_a_rejected_adjustment_is_never_posted(database: Database, asked: Adjustment) -> None:
     now = asked.proposed_at
     await propose(database, asked)
-    assert isinstance(await settle(database, asked.id, by="ann", now=now, approve=False), Adjustment)
-    assert await settle(database, asked.id, by="bob", now=now) is AdjustmentRefusal.ALREADY_DECIDED
+    assert isinstance(await settle(database, asked.id, by=ANN, now=now, approve=False), Adjustment)
+    assert await settle(database, asked.id, by=BOB, now=now) is AdjustmentRefusal.ALREADY_DECIDED
     assert await posted(database) == 0
 
 
@@ -86,7 +88,7 @@ async def test_an_adjustment_that_cannot_be_posted_stays_proposed(database: Data
     with pytest.raises(RuntimeError, match="INSUFFICIENT_FUNDS"):
         async with database.transaction() as transaction:
             answer = await adjustments.settle_adjustment(
-                transaction, backwards.id, approve=True, by="bob", ids=IDS, now=now
+                transaction, backwards.id, approve=True, by=BOB, ids=IDS, now=now
             )
             raise RuntimeError(str(answer))
     async with database.connection() as connection:
@@ -116,6 +118,8 @@ async def test_what_is_wrong_at_once_is_refused_at_once(
     [
         "UPDATE adjustment SET state = 'approved', decided_by = 'bob', decided_at = now()",
         "SELECT settle_adjustment(id, 'approved', proposed_by, now()) FROM adjustment",
+        "SELECT settle_adjustment(id, 'approved', 'operator', now()) FROM adjustment",
+        "SELECT settle_adjustment(id, 'approved', 'root', now()) FROM adjustment",
         "INSERT INTO adjustment SELECT * FROM adjustment",
         "DELETE FROM adjustment",
     ],
@@ -141,12 +145,12 @@ async def test_a_frozen_account_is_frozen_once_and_the_log_says_why(database: Da
     for frozen, again in ((True, FreezeRefusal.ALREADY_FROZEN), (False, FreezeRefusal.NOT_FROZEN)):
         async with database.transaction() as transaction:
             changed = await adjustments.set_frozen(
-                transaction, CUSTOMER.id, frozen=frozen, reason="stolen card", by="ann", ids=IDS, now=now
+                transaction, CUSTOMER.id, frozen=frozen, reason="stolen card", by=ANN, ids=IDS, now=now
             )
             assert isinstance(changed, books.Balance)
             assert changed.frozen is frozen
             told = await adjustments.set_frozen(
-                transaction, CUSTOMER.id, frozen=frozen, reason="again", by="ann", ids=IDS, now=now
+                transaction, CUSTOMER.id, frozen=frozen, reason="again", by=ANN, ids=IDS, now=now
             )
             assert told is again
     async with database.connection() as connection:

@@ -3,10 +3,12 @@
 import asyncio
 import secrets
 from pathlib import Path
+from uuid import UUID
 
 import asyncpg
 import pytest
 
+from tidemill.core.accounts.roles import name_of_account
 from tidemill.core.clock import Instant
 from tidemill.core.events.log import LOG_START, RecordedEvent
 from tidemill.core.ids import Ids
@@ -21,6 +23,7 @@ from tidemill.store.operations import critical_settings
 from tidemill.store.operations.critical_settings import SettingsInForce, in_force
 
 IDS = Ids(secrets.randbits)
+BOB, CARL = name_of_account(UUID(int=1)), name_of_account(UUID(int=2))
 
 
 def configured(**values: str) -> Settings:
@@ -78,25 +81,32 @@ async def test_a_change_waits_for_its_delay_and_every_start_agrees_on_that(
     assert kinds == ["settings.remembered", "settings.change_proposed", "settings.accepted"]
 
 
-async def test_a_second_operator_ends_the_wait(urls: DatabaseUrls, database: Database) -> None:
+async def test_two_operators_end_the_wait(urls: DatabaseUrls, database: Database) -> None:
     await start(urls)
     await start(urls, money_commission="15%")
-    assert await settle(database, "money.commission", by="ann") is SettingChangeRefusal.ANOTHER_OPERATOR_NEEDED
-    assert await settle(database, "money.burn", by="bob") is SettingChangeRefusal.NO_SUCH_CHANGE
-    approved = await settle(database, "money.commission", by="bob")
+    assert await settle(database, "money.commission", by="ann") is SettingChangeRefusal.OWN_LOGIN_NEEDED
+    assert await settle(database, "money.burn", by=BOB) is SettingChangeRefusal.NO_SUCH_CHANGE
+    vouched = await settle(database, "money.commission", by=CARL)
+    assert isinstance(vouched, SettingChange)
+    assert (vouched.state, vouched.vouched_by) == (SettingChangeState.PENDING, CARL)
+    assert (await start(urls, money_commission="15%")).settings.money.commission_ppm == 100_000
+    assert await changes(database) == [vouched]
+    assert await settle(database, "money.commission", by=CARL) is SettingChangeRefusal.ANOTHER_OPERATOR_NEEDED
+    approved = await settle(database, "money.commission", by=BOB)
     assert isinstance(approved, SettingChange)
     assert approved.state is SettingChangeState.APPROVED
-    assert await settle(database, "money.commission", by="carl") is SettingChangeRefusal.CHANGE_DECIDED
+    assert await settle(database, "money.commission", by=CARL) is SettingChangeRefusal.CHANGE_DECIDED
     assert (await start(urls, money_commission="15%")).settings.money.commission_ppm == 150_000
-    decided, accepted = (await told(database))[-2:]
+    first, decided, accepted = (await told(database))[-3:]
+    assert (first.body["state"], first.body["reason"], first.body["by"]) == ("vouched", "agreed", CARL)
     assert decided.body == {
         "name": "money.commission",
         "new": "15%",
         "state": "approved",
         "reason": "agreed",
-        "by": "bob",
+        "by": BOB,
     }
-    assert accepted.body["because"] == "approved by bob"
+    assert accepted.body["because"] == f"approved by {CARL} and {BOB}"
 
 
 async def test_a_rejected_change_never_takes_effect_and_may_be_proposed_anew(
@@ -123,7 +133,8 @@ async def test_a_change_that_was_exchanged_while_an_operator_looked_is_not_appro
         await start(urls, money_commission="95%")
         row = await critical_settings._SETTLE.row(
             transaction,
-            name=seen.name, value=seen.value, state="approved", decided_by="bob", decided_at=now, reason="agreed",
+            name=seen.name, value=seen.value, state="approved", decided_by=BOB, decided_at=now, reason="agreed",
+            vouched_by=CARL, vouched_before=None,
         )  # fmt: skip
     assert row is None
     (waiting,) = await changes(database)
@@ -133,10 +144,12 @@ async def test_a_change_that_was_exchanged_while_an_operator_looked_is_not_appro
 async def test_approval_is_for_the_value_that_was_shown(urls: DatabaseUrls, database: Database) -> None:
     await start(urls)
     await start(urls, money_commission="15%")
-    await settle(database, "money.commission", by="bob")
+    for by in (BOB, CARL):
+        await settle(database, "money.commission", by=by)
     assert (await start(urls, money_commission="95%")).settings.money.commission_ppm == 100_000
     (waiting,) = await changes(database)
     assert (waiting.value, waiting.state, waiting.decided_by) == ("95%", SettingChangeState.PENDING, None)
+    assert waiting.vouched_by is None
 
 
 async def test_processes_that_start_at_once_propose_once(urls: DatabaseUrls, database: Database) -> None:
@@ -171,6 +184,10 @@ async def test_accepted_values_that_contradict_each_other_give_way_to_what_is_co
         "INSERT INTO critical_change SELECT * FROM critical_change",
         "UPDATE critical_change SET state = 'approved', decided_by = 'ann', decided_at = now(), reason = 'x'",
         "UPDATE critical_change SET state = 'approved'",
+        "UPDATE critical_change SET state = 'approved', decided_by = 'account:1', decided_at = now(), reason = 'x'",
+        "UPDATE critical_change SET vouched_by = 'operator'",
+        "UPDATE critical_change SET state = 'approved', vouched_by = 'account:1', decided_by = 'account:1', "
+        "decided_at = now(), reason = 'x'",
     ],
 )
 async def test_the_program_can_accept_nothing_by_itself(urls: DatabaseUrls, database: Database, statement: str) -> None:

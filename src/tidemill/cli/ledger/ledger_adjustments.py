@@ -1,17 +1,20 @@
 """`tidemill ledger`, where it changes the books: adjustments by two operators, and freezing.
 
-The operator is the system user that runs the command, whatever its environment says.
+An adjustment takes two people, so it goes over HTTP, as the operator who is logged in. Whoever freezes is the system
+user that runs the command, whatever its environment says.
 """
 
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import typer
 
+from tidemill.cli.client.http_calls import PoolRefused
 from tidemill.cli.client.local_pool import connected, load_configuration, operator_name, running_urls
+from tidemill.cli.client.pool_caller import operator_caller
 from tidemill.cli.ledger.ledger_accounts import (
     WRITTEN,
     LedgerAccountArgument,
@@ -24,7 +27,7 @@ from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, pri
 from tidemill.core.clock import Instant, as_datetime
 from tidemill.core.currency import CREDIT, kept_currency, shown_currency
 from tidemill.core.ids import Ids
-from tidemill.core.ledger import Adjustment, AdjustmentState, LedgerAccount
+from tidemill.core.ledger import Adjustment, AdjustmentState, LedgerAccount, PostingRefusal
 from tidemill.core.money import credits_of, micro_credits
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.sections.money import MoneySettings
@@ -40,6 +43,7 @@ T = TypeVar("T")
 
 LedgerEffect = Callable[[Connection, Ids, Instant], Awaitable[T | Refusal]]
 
+_ROUTE = "/ledger/adjustments"
 _COLUMNS = ("adjustment", "state", "amount", "currency", "from", "to", "by", "decided", "reason")
 
 Which = Annotated[UUID, typer.Argument(metavar="ADJUSTMENT", help="The adjustment's id.")]
@@ -63,10 +67,11 @@ def post(
         raise CommandRefused(amount_uc.sentence)
     money = load_configuration().settings.money
     sides = (read_account(debit, money, currency), read_account(credit, money, currency))
-    terms = (amount_uc, kept_currency(currency, money), reason)
-    proposed = _act(lambda c, ids, now: _propose(c, sides, terms, ids, now))
-    sentence = f"Proposed as {proposed.id}. Nothing has moved yet: another operator runs"
-    report(f"{sentence} `tidemill ledger approve {proposed.id}`.", _fields(proposed, money), as_json=as_json)
+    if any(isinstance(side, LedgerAccount) and side.currency != kept_currency(currency, money) for side in sides):
+        raise CommandRefused(PostingRefusal.CURRENCY_MISMATCH.sentence)
+    proposed = _propose(sides, amount, currency, reason)
+    sentence = f"Proposed as {proposed['id']}. Nothing has moved yet: another operator runs"
+    report(f"{sentence} `tidemill ledger approve {proposed['id']}`.", proposed, as_json=as_json)
 
 
 @app.command()
@@ -87,17 +92,16 @@ def adjustments(
 @app.command()
 def approve(adjustment: Which, as_json: AsJson = False) -> None:
     """Approve what another operator has proposed, and post it."""
-    settled, money = _settle(adjustment, approve=True), load_configuration().settings.money
-    moved = f"{credits_of(settled.amount_uc)} {shown_currency(settled.currency, money)}"
-    sentence = f"Approved and posted: {moved}, proposed by {settled.proposed_by}."
-    report(sentence, _fields(settled, money), as_json=as_json)
+    settled = operator_caller().ask("POST", f"{_ROUTE}/{adjustment}/approve")
+    moved = f"{settled['amount']} {settled['currency']}"
+    report(f"Approved and posted: {moved}, proposed by {settled['proposed_by']}.", settled, as_json=as_json)
 
 
 @app.command()
 def reject(adjustment: Which, as_json: AsJson = False) -> None:
     """Reject an adjustment, or take your own back."""
-    fields = _fields(_settle(adjustment, approve=False), load_configuration().settings.money)
-    report("Rejected: it will never be posted.", fields, as_json=as_json)
+    settled = operator_caller().ask("POST", f"{_ROUTE}/{adjustment}/reject")
+    report("Rejected: it will never be posted.", settled, as_json=as_json)
 
 
 @app.command()
@@ -112,18 +116,21 @@ def unfreeze(account: LedgerAccountArgument, reason: Why, as_json: AsJson = Fals
     _set_frozen(account, reason, frozen=False, as_json=as_json)
 
 
-async def _propose(
-    transaction: Connection,
-    sides: tuple[LedgerAccount | UUID, LedgerAccount | UUID],
-    terms: tuple[int, str, str],
-    ids: Ids,
-    now: Instant,
-) -> Adjustment | Refusal:
-    if described := [side for side in sides if isinstance(side, LedgerAccount)]:
-        await ledger.open_accounts(transaction, described, now)
-    debit_id, credit_id = (side.id if isinstance(side, LedgerAccount) else side for side in sides)
-    proposal = Adjustment(ids.new(now), debit_id, credit_id, *terms, operator_name(), now)
-    return await store.propose_adjustment(transaction, proposal, ids)
+def _propose(
+    sides: tuple[LedgerAccount | UUID, LedgerAccount | UUID], amount: str, currency: str, reason: str
+) -> dict[str, Any]:
+    """Propose it. Accounts that are given by their kind are opened only when it is refused for lack of them."""
+    debit, credit = (str(side.id if isinstance(side, LedgerAccount) else side) for side in sides)
+    body = {"debit": debit, "credit": credit, "amount": amount, "currency": currency, "reason": reason}
+    operator, described = operator_caller(), [side for side in sides if isinstance(side, LedgerAccount)]
+    try:
+        proposed: dict[str, Any] = operator.ask("POST", _ROUTE, body)
+    except PoolRefused as refused:
+        if refused.code != PostingRefusal.UNKNOWN_ACCOUNT.code or not described:
+            raise
+        _act(lambda c, _, now: ledger.open_accounts(c, described, now))
+        proposed = operator.ask("POST", _ROUTE, body)
+    return proposed
 
 
 async def _listed(state: AdjustmentState | None, limit: int) -> tuple[Sequence[Adjustment], Mapping[UUID, str]]:
@@ -133,11 +140,6 @@ async def _listed(state: AdjustmentState | None, limit: int) -> tuple[Sequence[A
         ids = {side for adjustment in listed for side in (adjustment.debit_id, adjustment.credit_id)}
         sides = await books.balances(connection, ids=list(ids), limit=len(ids))
         return listed, {side.id: account_text(side) for side in sides}
-
-
-def _settle(adjustment_id: UUID, *, approve: bool) -> Adjustment:
-    by = operator_name()
-    return _act(lambda c, ids, now: store.settle_adjustment(c, adjustment_id, approve=approve, by=by, ids=ids, now=now))
 
 
 def _set_frozen(account: str, reason: str, *, frozen: bool, as_json: bool) -> None:

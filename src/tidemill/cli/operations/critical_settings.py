@@ -1,21 +1,21 @@
-"""`tidemill admin settings`: changes of settings that move money or trust, which a second operator can approve."""
+"""`tidemill admin settings`: changes of settings that move money or trust, which two operators can approve.
+
+Approving and rejecting goes over HTTP, as the operator who is logged in.
+"""
 
 import asyncio
-import secrets
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
-from tidemill.cli.client.local_pool import connected, database_urls, load_configuration, operator_name
-from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table, report
+from tidemill.cli.client.local_pool import connected, database_urls, load_configuration
+from tidemill.cli.client.pool_caller import operator_caller
+from tidemill.cli.terminal.output import AsJson, print_json, print_table, report
 from tidemill.core.clock import as_datetime
-from tidemill.core.ids import Ids
-from tidemill.core.refusals import Refusal
-from tidemill.core.settings.critical import SettingChange, allowed, critical_values, takes_effect_at
+from tidemill.core.settings.critical import SettingChange, SettingChangeState, allowed, critical_values, takes_effect_at
 from tidemill.host.standard_error import say
-from tidemill.store.clock import read_clock
-from tidemill.store.events import events
 from tidemill.store.operations import critical_settings as store
 
 app = typer.Typer(invoke_without_command=True)
@@ -47,17 +47,28 @@ def listed(context: typer.Context, as_json: AsJson = False) -> None:
 
 @app.command()
 def approve(name: Which, reason: Why, as_json: AsJson = False) -> None:
-    """Approve what another operator has configured: it takes effect when a process starts, without a delay."""
-    change = asyncio.run(_settle(name, approve=True, reason=reason))
-    sentence = f"{name} becomes {change.value}, for each process when it starts next."
-    report(sentence, _fields(change), as_json=as_json)
+    """Approve what was configured. After two operators' approvals it takes effect when a process starts, without a
+    delay."""
+    change = _settle(name, "approve", reason)
+    if change["state"] == SettingChangeState.PENDING:
+        sentence = f"{name} waits for another operator to approve {change['value']} as well, or for its delay."
+    else:
+        sentence = f"{name} becomes {change['value']}, for each process when it starts next."
+    report(sentence, change, as_json=as_json)
 
 
 @app.command()
 def reject(name: Which, reason: Why, as_json: AsJson = False) -> None:
     """Reject a change: it never takes effect, however long it is configured."""
-    change = asyncio.run(_settle(name, approve=False, reason=reason))
-    report(f"{name} stays as it is: {change.value} is rejected.", _fields(change), as_json=as_json)
+    change = _settle(name, "reject", reason)
+    report(f"{name} stays as it is: {change['value']} is rejected.", change, as_json=as_json)
+
+
+def _settle(name: str, decision: str, reason: str) -> dict[str, Any]:
+    settled: dict[str, Any] = operator_caller().ask(
+        "POST", f"/admin/settings/{quote(name, safe='')}/{decision}", {"reason": reason}
+    )
+    return settled
 
 
 async def _read() -> tuple[Mapping[str, str], Sequence[SettingChange]]:
@@ -68,25 +79,13 @@ async def _read() -> tuple[Mapping[str, str], Sequence[SettingChange]]:
         return critical_values(settings) | accepted, await store.waiting(connection)
 
 
-async def _settle(name: str, *, approve: bool, reason: str) -> SettingChange:
-    async with database_urls(load_configuration().settings) as urls, connected(urls.program) as connection:
-        now = await read_clock(connection)
-        async with connection.transaction():
-            settled = await store.settle_change(
-                connection, name, approve=approve, reason=reason, by=operator_name(), ids=Ids(secrets.randbits), now=now
-            )
-        if isinstance(settled, Refusal):
-            raise CommandRefused(settled.sentence)
-        await events.wake(connection)
-        return settled
-
-
 def _fields(change: SettingChange) -> dict[str, object]:
     return {
         "name": change.name,
         "value": change.value,
         "state": change.state.value,
         "proposed_by": change.proposed_by,
+        "vouched_by": change.vouched_by,
         "decided_by": change.decided_by,
         "reason": change.reason,
     }

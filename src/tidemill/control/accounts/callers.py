@@ -14,7 +14,7 @@ from tidemill.control.http.problems import RouteRefused, unless_refused
 from tidemill.control.parts import Parts
 from tidemill.core.accounts.keys import KeyRefusal, looks_like_key, refused_key_use
 from tidemill.core.accounts.lockout import LoginRefusal
-from tidemill.core.accounts.roles import Caller, Credential
+from tidemill.core.accounts.roles import Caller, Credential, name_of_account
 from tidemill.core.accounts.sessions import SessionRefusal, SessionRules, end_of
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes import passes
@@ -144,7 +144,7 @@ class Callers:
         assert holder
         session = holder.session
         caller = Caller(
-            name=f"account:{session.account_id}",
+            name=name_of_account(session.account_id),
             credential=Credential.SESSION,
             account_id=session.account_id,
             roles=holder.roles,
@@ -163,7 +163,7 @@ class Callers:
         key = holder.key
         self.keys_used[key.id] = now
         caller = Caller(
-            name=f"account:{key.account_id}",
+            name=name_of_account(key.account_id),
             credential=Credential.KEY,
             account_id=key.account_id,
             roles=frozenset({key.role}) & holder.roles,

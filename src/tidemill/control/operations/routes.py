@@ -1,4 +1,4 @@
-"""The operator's routes: the kill switches, and the control processes of the pool."""
+"""The operator's routes: the kill switches, the control processes of the pool, and changes of critical settings."""
 
 from typing import Literal
 from uuid import UUID
@@ -14,7 +14,8 @@ from tidemill.control.http.problems import documented, unless_refused
 from tidemill.control.http.views import API, OperatorReason, Timestamp, View
 from tidemill.core.clock import Instant
 from tidemill.core.operations.switches import Switch
-from tidemill.store.operations import processes, switches
+from tidemill.core.settings.critical import SettingChangeState
+from tidemill.store.operations import critical_settings, processes, switches
 from tidemill.store.operations.idempotent_answers import HttpAnswer
 from tidemill.store.query import Connection
 
@@ -50,6 +51,18 @@ class ProcessPage(BaseModel):
     after: UUID | None
 
 
+class SettingChangeView(View):
+    name: str
+    value: str
+    state: SettingChangeState
+    proposed_by: str = Field(description="Who started the process that brought it in.")
+    proposed_at: Timestamp
+    vouched_by: str | None = Field(description="The first operator who approved it.")
+    decided_by: str | None
+    decided_at: Timestamp | None
+    reason: str | None
+
+
 @router.get("/switches", responses=documented(401, 403))
 async def list_switches(control: ControlPart) -> SwitchList:
     """How every switch stands."""
@@ -80,6 +93,42 @@ async def list_processes(control: ControlPart, most: PageLimit, after: UUID | No
     page = await processes.listed(control.route_database, after, most + 1)
     items = [ProcessView.model_validate(process) for process in page[:most]]
     return ProcessPage(items=items, has_more=len(page) > most, after=items[-1].id if items else None)
+
+
+@router.post(
+    "/settings/{name}/approve",
+    response_model=SettingChangeView,
+    responses=documented(400, 401, 403, 404, 409, 413, 422),
+)
+async def approve_setting(
+    name: str, reason: OperatorReason, control: ControlPart, caller: CallerPart, once: IdempotencyPart
+) -> Response:
+    """Approve a change of a critical setting. With a second operator's approval it takes effect at the next start."""
+    return await _settle_setting(control, once, caller.name, name, approve=True, reason=reason.reason)
+
+
+@router.post(
+    "/settings/{name}/reject",
+    response_model=SettingChangeView,
+    responses=documented(400, 401, 403, 404, 409, 413, 422),
+)
+async def reject_setting(
+    name: str, reason: OperatorReason, control: ControlPart, caller: CallerPart, once: IdempotencyPart
+) -> Response:
+    """Reject a change of a critical setting: it never takes effect, however long it is configured."""
+    return await _settle_setting(control, once, caller.name, name, approve=False, reason=reason.reason)
+
+
+async def _settle_setting(
+    control: ControlPart, once: IdempotencyPart, by: str, name: str, *, approve: bool, reason: str
+) -> Response:
+    async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
+        change = await critical_settings.settle_change(
+            transaction, name, approve=approve, reason=reason, by=by, ids=control.ids, now=now
+        )
+        return HttpAnswer(200, SettingChangeView.model_validate(unless_refused(change)).model_dump_json().encode())
+
+    return await once.answer(effect)
 
 
 async def _throw(

@@ -190,6 +190,8 @@ RULES: Mapping[str, RouteRule] = {
     "POST /api/v1/admin/switches/{name}/stop": OPERATOR_WRITE,
     "POST /api/v1/admin/switches/{name}/start": OPERATOR_WRITE,
     "GET /api/v1/admin/processes": OPERATOR_READ,
+    "POST /api/v1/admin/settings/{name}/approve": OPERATOR_PERSON,
+    "POST /api/v1/admin/settings/{name}/reject": OPERATOR_PERSON,
     # The audit trail
     "GET /api/v1/audit/head": OPEN,
     "GET /api/v1/audit": OPERATOR_READ,

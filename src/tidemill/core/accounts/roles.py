@@ -14,6 +14,20 @@ METRICS_FILE = "metrics.token"
 """The files in a pool's home whose tokens let callers in."""
 
 
+_ACCOUNT = "account:"
+
+
+def name_of_account(account_id: UUID) -> str:
+    """What an account's owner is called in audits, whether they use a session or an API key."""
+    return f"{_ACCOUNT}{account_id}"
+
+
+def is_person(name: str) -> bool:
+    """Whether a name stands for one account. The home's token and the machine's users are whoever gets at the machine:
+    they may be the same person as any operator."""
+    return name.startswith(_ACCOUNT)
+
+
 class Role(StrEnum):
     """What an account does in the pool. One account may hold several; an API key acts in one of them."""
 

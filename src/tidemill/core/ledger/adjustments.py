@@ -1,9 +1,14 @@
-"""Manual adjustments: one operator proposes a transfer and says why, another approves it. Nobody corrects alone."""
+"""Manual adjustments: one operator proposes a transfer and says why, another approves it. Nobody corrects alone.
+
+Both act with an account of their own. Whoever has the home's token or the machine may be either of them, so that counts
+as nobody.
+"""
 
 from dataclasses import dataclass, replace
 from enum import Enum
 from uuid import UUID
 
+from tidemill.core.accounts.roles import is_person
 from tidemill.core.clock import Instant
 from tidemill.core.ledger.entries import PostingRefusal, Transfer
 from tidemill.core.money import AMOUNT_MAX_UC
@@ -43,11 +48,16 @@ class Adjustment:
 class AdjustmentRefusal(Refusal):
     UNKNOWN_ADJUSTMENT = "There is no such adjustment."
     ALREADY_DECIDED = "This adjustment was approved or rejected before; nothing was changed."
+    OWN_ACCOUNT_NEEDED = (
+        "An adjustment takes two people, and this does not show which one you are: log in as an operator."
+    )
     SECOND_OPERATOR_NEEDED = "Whoever proposed an adjustment cannot approve it: ask another operator."
 
 
-def propose(adjustment: Adjustment) -> Adjustment | ReasonRefusal | PostingRefusal:
+def propose(adjustment: Adjustment) -> Adjustment | Refusal:
     """Refuse at once what is visibly wrong; the rest is decided when it is posted."""
+    if not is_person(adjustment.proposed_by):
+        return AdjustmentRefusal.OWN_ACCOUNT_NEEDED
     reason = checked_reason(adjustment.reason)
     if isinstance(reason, ReasonRefusal):
         return reason
@@ -59,11 +69,13 @@ def propose(adjustment: Adjustment) -> Adjustment | ReasonRefusal | PostingRefus
 
 
 def settle(adjustment: Adjustment | None, *, approve: bool, by: str, now: Instant) -> Adjustment | AdjustmentRefusal:
-    """The adjustment after an operator's decision. Its proposer may only withdraw it."""
+    """The adjustment after an operator's decision. Its proposer may only withdraw it; anybody may reject it."""
     if adjustment is None:
         return AdjustmentRefusal.UNKNOWN_ADJUSTMENT
     if adjustment.state is not AdjustmentState.PROPOSED:
         return AdjustmentRefusal.ALREADY_DECIDED
+    if approve and not is_person(by):
+        return AdjustmentRefusal.OWN_ACCOUNT_NEEDED
     if approve and by == adjustment.proposed_by:
         return AdjustmentRefusal.SECOND_OPERATOR_NEEDED
     state = AdjustmentState.APPROVED if approve else AdjustmentState.REJECTED

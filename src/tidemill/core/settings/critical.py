@@ -1,8 +1,10 @@
-"""Settings that move money or trust: a change takes effect after a delay, or with a second operator's approval.
+"""Settings that move money or trust: a change takes effect after a delay, or when two operators have approved it.
 
 The pool remembers the accepted value of each. A process that is configured otherwise proposes a change and works with
 the accepted value until the change is ripe. Changes that a check ties together take effect together, so that the values
 in force always pass the checks. Values are compared as texts, each as its kind shows it.
+
+Whoever starts a process may be any operator, so that counts for nothing: both who approve have accounts of their own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 
+from tidemill.core.accounts.roles import is_person
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.events.log import Event
 from tidemill.core.reasons import ReasonRefusal, checked_reason
@@ -30,7 +33,7 @@ class SettingChangeState(StrEnum):
 
 @dataclass(frozen=True)
 class SettingChange:
-    """Another value that somebody has configured, and a second operator's decision on it."""
+    """Another value that somebody has configured, the first operator who approved it, and the last decision on it."""
 
     name: str
     value: str
@@ -40,12 +43,16 @@ class SettingChange:
     decided_by: str | None = None
     decided_at: Instant | None = None
     reason: str | None = None
+    vouched_by: str | None = None
 
 
 class SettingChangeRefusal(Refusal):
     NO_SUCH_CHANGE = "No change of this setting waits: `tidemill admin settings` lists those that do."
     CHANGE_DECIDED = "An operator has decided on this change already; nothing was changed."
-    ANOTHER_OPERATOR_NEEDED = "Whoever brought this change in cannot approve it: another operator has to."
+    OWN_LOGIN_NEEDED = (
+        "An approval takes two people, and this does not show which one you are: log in as an operator, or wait."
+    )
+    ANOTHER_OPERATOR_NEEDED = "You have approved this change already: another operator has to, or wait."
 
 
 @dataclass(frozen=True)
@@ -92,7 +99,7 @@ class SettingWithdrawn(_OfSetting, Event, kind="settings.change_withdrawn", audi
 
 @dataclass(frozen=True)
 class SettingDecided(_OfSetting, Event, kind="settings.change_decided", audited=True):
-    """A second operator approved the change of a critical setting, or rejected it."""
+    """An operator approved the change of a critical setting as the first (`vouched`) or the second, or rejected it."""
 
     new: str
     state: str
@@ -144,14 +151,18 @@ def decide(
 
 
 def settle(change: SettingChange, *, approve: bool, reason: str, by: str, now: Instant) -> SettingChange | Refusal:
-    """A change after an operator's decision. Its proposer may reject it, but not approve it."""
+    """A change after an operator's decision. The first approval vouches for it, another operator's lets it in."""
     stored_reason = checked_reason(reason)
     if isinstance(stored_reason, ReasonRefusal):
         return stored_reason
     if change.state is not SettingChangeState.PENDING:
         return SettingChangeRefusal.CHANGE_DECIDED
-    if approve and by == change.proposed_by:
+    if approve and not is_person(by):
+        return SettingChangeRefusal.OWN_LOGIN_NEEDED
+    if approve and by == change.vouched_by:
         return SettingChangeRefusal.ANOTHER_OPERATOR_NEEDED
+    if approve and change.vouched_by is None:
+        return replace(change, vouched_by=by)
     state = SettingChangeState.APPROVED if approve else SettingChangeState.REJECTED
     return replace(change, state=state, decided_by=by, decided_at=now, reason=stored_reason)
 
@@ -255,7 +266,8 @@ def _withdrawals(
 
 
 def _why(change: SettingChange) -> str:
-    return f"approved by {change.decided_by}" if change.state is SettingChangeState.APPROVED else "delay over"
+    is_approved = change.state is SettingChangeState.APPROVED
+    return f"approved by {change.vouched_by} and {change.decided_by}" if is_approved else "delay over"
 
 
 def _read(name: str, text: str) -> object | None:

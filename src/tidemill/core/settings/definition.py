@@ -42,7 +42,7 @@ class SettingDetails(TypedDict, total=False):
     high: object
     scope: SettingScope  # where it differs from the section's
     follows: str  # the setting whose value is taken when this one is not set
-    critical: bool  # whether it moves money or trust, so that a change waits or needs a second operator
+    critical: bool  # whether it moves money or trust, so that a change waits or needs two operators
 
 
 @dataclass(frozen=True)

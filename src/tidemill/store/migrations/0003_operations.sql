@@ -49,9 +49,12 @@ CREATE TABLE critical_change (
     decided_by   text,
     decided_at   timestamptz,
     reason       text,
+    vouched_by   text CHECK (vouched_by LIKE 'account:%'),
     CHECK ((state = 'pending') = (decided_by IS NULL)),
     CHECK ((decided_by IS NULL) = (decided_at IS NULL) AND (decided_by IS NULL) = (reason IS NULL)),
-    CHECK (state <> 'approved' OR decided_by <> proposed_by)
+    -- Two people, each with an account: whoever starts a process may be anybody.
+    CHECK (state <> 'approved' OR
+        (vouched_by IS NOT NULL AND decided_by <> vouched_by AND decided_by LIKE 'account:%'))
 );
 
 -- The answer to a request with an Idempotency-Key, written in the transaction of its effect, so that the same request gets

@@ -115,7 +115,9 @@ CREATE TABLE adjustment (
     decided_by   text,
     decided_at   timestamptz,
     CHECK ((state = 'proposed') = (decided_by IS NULL) AND (state = 'proposed') = (decided_at IS NULL)),
-    CONSTRAINT two_operators CHECK (state <> 'approved' OR decided_by <> proposed_by)
+    -- Two people, each with an account: the home's token and users of the machine may be anybody.
+    CONSTRAINT two_operators CHECK (state <> 'approved' OR
+        (decided_by <> proposed_by AND decided_by LIKE 'account:%' AND proposed_by LIKE 'account:%'))
 );
 CREATE INDEX adjustment_waiting ON adjustment (id) WHERE state = 'proposed';
 

@@ -21,7 +21,7 @@ GRANT SELECT, INSERT ON audit_trail TO {program};
 GRANT SELECT, INSERT, UPDATE, DELETE ON process TO {program};
 GRANT SELECT, INSERT, UPDATE ON duty, switch TO {program};
 GRANT SELECT ON critical_setting TO {program};
-GRANT SELECT, UPDATE (state, decided_by, decided_at, reason) ON critical_change TO {program};
+GRANT SELECT, UPDATE (state, decided_by, decided_at, reason, vouched_by) ON critical_change TO {program};
 GRANT SELECT, INSERT, UPDATE, DELETE ON answer, quota TO {program};
 
 -- Secrets

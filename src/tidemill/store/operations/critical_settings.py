@@ -11,6 +11,7 @@ from tidemill.core.settings import Settings
 from tidemill.core.settings.critical import (
     SettingChange,
     SettingChangeRefusal,
+    SettingChangeState,
     SettingDecided,
     SettingsDecision,
     allowed,
@@ -87,13 +88,16 @@ async def settle_change(
         name=name,
         value=change.value,
         state=settled.state.value,
-        decided_by=by,
-        decided_at=now,
+        decided_by=settled.decided_by,
+        decided_at=settled.decided_at,
         reason=settled.reason,
+        vouched_by=settled.vouched_by,
+        vouched_before=change.vouched_by,
     )
     if decided is None:
         return SettingChangeRefusal.CHANGE_DECIDED
-    event = SettingDecided(name, change.value, settled.state.value, settled.reason or "", by)
+    is_vouched = settled.state is SettingChangeState.PENDING
+    event = SettingDecided(name, change.value, "vouched" if is_vouched else settled.state.value, reason.strip(), by)
     await events.append(transaction, [event], ids, now)
     return settled
 

@@ -18,5 +18,5 @@ class TrailSettings:
         "24h",
         high="90d",
         critical=True,
-        meaning="How long the change of a critical setting waits, unless a second operator approves it.",
+        meaning="How long the change of a critical setting waits, unless two operators approve it.",
     )

@@ -6,5 +6,5 @@ FROM unnest(:names::text[], :values::text[], :proposed_by::text[], :proposed_at:
      AS p (name, value, proposed_by, proposed_at)
 ON CONFLICT (name) DO UPDATE
 SET value = excluded.value, proposed_by = excluded.proposed_by, proposed_at = excluded.proposed_at, state = 'pending',
-    decided_by = NULL, decided_at = NULL, reason = NULL
+    decided_by = NULL, decided_at = NULL, reason = NULL, vouched_by = NULL
 WHERE c.value <> excluded.value

@@ -1,6 +1,7 @@
--- Store an operator's decision on a change, if it still waits and still wants the same value; else return no row. If a
--- process proposes another value meanwhile, we wait for its row, and then find it changed.
+-- Store an operator's decision on a change, if it still waits, still wants the same value and nobody else has approved it
+-- meanwhile; else return no row. If somebody changes the row at the same time, we wait, and then find it changed.
 UPDATE critical_change
-SET state = :state, decided_by = :decided_by, decided_at = :decided_at, reason = :reason
-WHERE name = :name AND value = :value AND state = 'pending'
+SET state = :state, decided_by = :decided_by, decided_at = :decided_at, reason = :reason,
+    vouched_by = :vouched_by
+WHERE name = :name AND value = :value AND state = 'pending' AND vouched_by IS NOT DISTINCT FROM :vouched_before::text
 RETURNING name
