@@ -207,7 +207,7 @@ def _want(dice: Random, number: int) -> QueuedTask:
     needs = matmul.needs(Matmul(side, side, side, Element.INT8, 0))
     demand = demand_of(Task(KIND, parameters, limits_of(needs, 60.0, ContainersSettings())))
     assert isinstance(demand, TaskDemand)
-    ids = (UUID(int=number), UUID(int=job), UUID(int=OWNERS + job))
+    ids = (UUID(int=number), *(2 * [UUID(int=OWNERS + job)]))
     return QueuedTask(1, *ids, 0, 0, Instant(job), b"", 10**9, demand.id, demand)
 
 

@@ -525,3 +525,30 @@ def a_small_check() -> tuple[ProofRequest, list[BinaryIO]]:
         *(Instant(0), Instant(1), 1, "exact", b"", AttemptOutcome.DONE, 0, ""),
     )
     return ProofRequest(task, nothing, b"s" * 32), [cast("BinaryIO", open(os.devnull, "rb", buffering=0))]
+
+
+async def test_a_customer_whose_tasks_sleep_does_not_keep_the_house_from_others(
+    world: World, loop: VerifyingLoop
+) -> None:
+    """Eight tasks that sleep and write random bytes: a script of another customer waited for 322 s instead of 2."""
+    node = await world.node(price_uc=1)
+    await world.job(8, expected=False, body=SCRIPT)
+    for offer in await world.place():
+        await says(world, offer, os.urandom(8))
+    house = await world.node(house=True, price_uc=10**9)
+    await loop.tick(world.now)
+    sleeping = await world.place()
+    assert [offer.node_id for offer in sleeping] == [house.id] * 4, "half of its eight cores"
+    modest = await a_customer(world.parts)
+    job_id = await world.job(1, expected=False, body=SCRIPT, customer=modest)
+    started = {offer.attempt_id for offer in sleeping}
+    [script] = [offer for offer in await world.place() if offer.attempt_id not in started]
+    assert script.node_id == node.id
+    await says(world, script, RIGHT)
+    await loop.tick(world.now)
+    [again] = [offer for offer in await world.place() if offer.attempt_id not in started]
+    assert again.node_id == house.id, "another process that places knows what the sleeping ones have"
+    await says(world, again, RIGHT)
+    await loop.tick(world.now)
+    assert await state(world, job_id) == "completed"
+    assert len(await world.place()) == 4, "and the sleeping ones still have no more"

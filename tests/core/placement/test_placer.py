@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from uuid import UUID
@@ -22,11 +23,13 @@ from tidemill.core.placement.explainer import why_nowhere
 from tidemill.core.placement.index.candidate_pool import CandidatePool
 from tidemill.core.placement.index.prices import Prices
 from tidemill.core.placement.placer import HOLDERS_MAX, Placer
-from tidemill.core.placement.plan import QueuedTask, inputs_of
+from tidemill.core.placement.plan import PlacementPlan, QueuedTask, inputs_of
 from tidemill.core.placement.supply import Seller
+from tidemill.core.placement.task_demand import HOUSE
 from tidemill.core.settings import Settings
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.core.settlement.pay import RewardPlan, cost_max_uc
+from tidemill.core.trust.checks.judgement import THE_POOL
 
 NOW = Instant(1_000_000 * SECOND)
 PLENTY_UC = 10**12
@@ -40,8 +43,9 @@ def seller(number: int, price_uc: int = 10**6, speed: float = 1e10, **facts: obj
     return Seller(candidate, house=False, device_ops_per_s=0.0, core_ops_per_s=speed)
 
 
-def placer_of(*sellers: Seller, newcomers_share: float = 0.0) -> Placer:
-    placer = Placer(partial(CandidatePool, POLICIES, newcomers_share=newcomers_share), RewardPlan(), "value")
+def placer_of(*sellers: Seller, newcomers_share: float = 0.0, audit_share: float = 1.0) -> Placer:
+    new_pool = partial(CandidatePool, POLICIES, newcomers_share=newcomers_share)
+    placer = Placer(new_pool, RewardPlan(), "value", audit_share)
     placer.refill(sellers)
     return placer
 
@@ -135,7 +139,7 @@ def test_who_has_much_at_work_comes_after_who_has_nothing() -> None:
     assert order == [idle] * 3 + [busy] * 3
     placer.release([UUID(int=900 + number) for number in range(5)])
     again = [one.task.account_id.int for one in placer.decide(both, NOW).placements]
-    assert again[:2] == [busy, idle]
+    assert again[:2] == [idle, busy], "among equals, whoever was served longest ago is next"
 
 
 def test_what_another_process_placed_counts_for_its_customer() -> None:
@@ -198,3 +202,74 @@ def input_body(digest: Digest) -> bytes:
     limits = RunLimits(seconds=10.0, memory_bytes=100 * MIB, disk_bytes=MIB, file_bytes=MIB)
     inputs = (Input("a", digest, 200), Input("b", digest, 200))
     return task_bytes(Task("matmul", parameters, limits, inputs=inputs))
+
+
+def house(number: int, cores: int) -> Seller:
+    plain = seller(number, labels=frozenset({HOUSE}))
+    return replace(plain, house=True, candidate=replace(plain.candidate, cpu_milli=1_000 * cores))
+
+
+def audit(number: int, customer: int, since: Instant = NOW) -> QueuedTask:
+    """Of a customer's result."""
+    task = want(number)._replace(account_id=THE_POOL, for_house=True, since=since, job_id=UUID(int=number))
+    return task._replace(customer_id=UUID(int=customer))
+
+
+def customers(decided: PlacementPlan) -> list[int]:
+    return [placement.task.customer_id.int for placement in decided.placements]
+
+
+HOG, MODEST, THIRD = 2_000_001, 2_000_002, 2_000_003
+
+
+def test_one_customers_audits_never_take_the_whole_house() -> None:
+    """Eight tasks that sleep kept the house busy, and a script of another customer waited for 322 s instead of 2."""
+    placer = placer_of(house(1, cores=8), audit_share=0.5)
+    sleeping = [audit(number, HOG) for number in range(100)]
+    decided = placer.decide(sleeping, NOW)
+    assert customers(decided) == [HOG] * 4
+    for number, placement in enumerate(decided.placements):
+        placer.keep(UUID(int=900 + number), placement)
+    waiting = sleeping[4:]
+    decided = placer.decide([*waiting, *(audit(200 + number, MODEST) for number in range(9))], NOW)
+    assert customers(decided) == [MODEST] * 2, "half of what is left"
+    for number, placement in enumerate(decided.placements):
+        placer.keep(UUID(int=910 + number), placement)
+    assert customers(placer.decide([*waiting, audit(300, THIRD)], NOW)) == [THIRD]
+
+
+def test_what_an_audit_had_is_free_again_when_it_ends_or_was_not_applied() -> None:
+    placer = placer_of(house(1, cores=4), audit_share=0.5)
+    for _ in range(3):
+        decided = placer.decide([audit(number, HOG) for number in range(10)], NOW)
+        assert customers(decided) == [HOG] * 2
+        for placement in decided.placements:
+            placer.take_back(placement)
+    for number in range(2):
+        placer.reserve(UUID(int=900 + number), UUID(int=1), demand_of_body(body_of(1)), THE_POOL, UUID(int=HOG))
+    assert not placer.decide([audit(1, HOG)], NOW).placements
+    placer.release([UUID(int=900)])
+    assert customers(placer.decide([audit(1, HOG), audit(2, HOG)], NOW)) == [HOG]
+
+
+def test_a_house_with_one_seat_serves_customers_in_turns_however_long_one_has_waited() -> None:
+    placer = placer_of(house(1, cores=1), audit_share=0.5)
+    long_ago = Instant(NOW - 3_600 * SECOND)
+    waiting = [audit(number, HOG, long_ago) for number in range(50)]
+    waiting += [audit(100 + number, MODEST) for number in range(3)]
+    order = []
+    for number in range(6):
+        [placement] = placer.decide(waiting, NOW).placements
+        placer.keep(UUID(int=900 + number), placement)
+        order.append(placement.task.customer_id.int)
+        waiting = [task for task in waiting if task.task_id != placement.task.task_id]
+        placer.release([UUID(int=900 + number)])
+    assert order == [HOG, MODEST] * 3
+
+
+def test_an_audit_counts_for_its_customer_at_other_nodes_too() -> None:
+    placer = placer_of(seller(1), house(2, cores=8), audit_share=0.5)
+    for number, placement in enumerate(placer.decide([audit(number, HOG) for number in range(4)], NOW).placements):
+        placer.keep(UUID(int=900 + number), placement)
+    decided = placer.decide([want(10, customer=HOG), want(11, customer=MODEST)], NOW)
+    assert customers(decided) == [MODEST, HOG]

@@ -246,7 +246,7 @@ def demand_of_body(body: bytes) -> TaskDemand:
 
 def queued(number: int, job: int, customer: int, demand: TaskDemand, cost_max_uc: int) -> QueuedTask:
     """A task that waits for the first time, since the beginning."""
-    ids = (UUID(int=number), UUID(int=job), UUID(int=customer))
+    ids = (UUID(int=number), UUID(int=job), UUID(int=customer), UUID(int=customer))
     return QueuedTask(1, *ids, 0, 0, Instant(0), b"", cost_max_uc, demand.id, demand)
 
 

@@ -155,7 +155,11 @@ class PlacingLoop(Loop):
                 demands = await self._demands.find(transaction, {attempt.demand_id for attempt in reserved})
                 for attempt in reserved:
                     self._placer.reserve(
-                        attempt.attempt_id, attempt.node_id, demands[attempt.demand_id], attempt.account_id
+                        attempt.attempt_id,
+                        attempt.node_id,
+                        demands[attempt.demand_id],
+                        attempt.account_id,
+                        attempt.audited_id,
                     )
 
     def _is_refill_due(self, is_changed: bool, now: Instant) -> bool:
@@ -232,4 +236,5 @@ class PlacingLoop(Loop):
     def _new_placer(self) -> Placer:
         settings = self.parts.settings
         new_pool = partial(CandidatePool, self._policies, newcomers_share=settings.newcomers.placements)
-        return Placer(new_pool, self._plan, settings.scheduling.policy.value)
+        share = settings.audit.customer_share
+        return Placer(new_pool, self._plan, settings.scheduling.policy.value, audit_share=share)

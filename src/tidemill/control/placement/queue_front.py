@@ -109,9 +109,10 @@ class QueueFront:
                 yield task
 
     def _in_front(self, task: QueuedTask) -> FrontTask:
-        like = (task.demand_id, task.account_id, task.cost_max_uc, task.excluded, task.for_house, task.prefers_house)
+        like = (task.demand_id, task.customer_id, task.cost_max_uc, task.excluded, task.for_house, task.prefers_house)
         demand_class = self._number(self._demand_classes, like)
-        return FrontTask(task, demand_class, self._number(self._alike, (demand_class, task.job_id)))
+        job_id = None if task.is_audit else task.job_id  # why an audit waits is told to nobody
+        return FrontTask(task, demand_class, self._number(self._alike, (demand_class, job_id)))
 
     def _number(self, numbers: dict[Hashable, int], key: Hashable) -> int:
         """A number that stands for a key. If there are too many, all are forgotten: a key may then get a second number,

@@ -76,6 +76,9 @@ class Demand:
     excluded_nodes: frozenset[UUID] = frozenset()
     excluded_owners: frozenset[UUID] = frozenset()
     customer_id: UUID | None = None
+    audited_id: UUID | None = None
+    """Of an audit, the customer whose result it checks: it takes their turn."""
+
     duration_us: int = 0
     inputs: tuple[NeededArtefact, ...] = ()
     priority: PriorityLevel = PriorityLevel.NORMAL

@@ -19,13 +19,14 @@ from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import Instant
 from tidemill.core.placement.candidate import MedianPrices
 from tidemill.core.placement.demand import Demand
+from tidemill.core.placement.house_share import AuditsAtWork, HouseSize
 from tidemill.core.placement.index.prices import CostLimits, Prices, cost_key
 from tidemill.core.placement.plan import AlikeTasks, PlacementPlan, QueuedTask, TaskPlacement
 from tidemill.core.placement.rule import PlacementPool, Reservation, objections
 from tidemill.core.placement.seller import left_of
 from tidemill.core.placement.supply import Seller
 from tidemill.core.placement.task_demand import HOUSE, TaskDemand
-from tidemill.core.placement.turns import DevicesAtWork, in_turn
+from tidemill.core.placement.turns import DevicesAtWork, in_turn, whose_turn
 from tidemill.core.settlement.pay import PayTerms, RewardPlan
 
 HOLDERS_MAX = 200
@@ -49,7 +50,13 @@ class PlacementListener(Protocol):
 class Placer:
     """The candidates and what attempts have of them. `new_pool` makes an empty pool with these median prices."""
 
-    def __init__(self, new_pool: Callable[[MedianPrices], PlacementPool], plan: RewardPlan, policy: str) -> None:
+    def __init__(
+        self,
+        new_pool: Callable[[MedianPrices], PlacementPool],
+        plan: RewardPlan,
+        policy: str,
+        audit_share: float = 1.0,
+    ) -> None:
         self._new_pool = new_pool
         self._policy = policy
         """The name of the policy by which all tasks are placed."""
@@ -69,6 +76,9 @@ class Placer:
         """The node of each attempt, and its reservation if it was decided here."""
         self._at_work = DevicesAtWork()
         """What each customer has, for whose turn it is."""
+        self._audits = AuditsAtWork(audit_share)
+        """What each customer's audits have of the house, with what is planned."""
+        self._house_size = HouseSize()
         self._prices: Prices | None = None
         """None until they are needed, after a node has changed."""
         self._limits = CostLimits()
@@ -87,6 +97,7 @@ class Placer:
         """Replace all sellers. Prices are compared with the current median."""
         earlier, self.sellers = self.sellers, {seller.node_id: seller for seller in sellers}
         self._houses = {node_id: seller for node_id, seller in self.sellers.items() if seller.house}
+        self._measure_house()
         median_prices = MedianPrices.of(seller.candidate for seller in self.sellers.values())
         if median_prices == self._median_prices and earlier == self.sellers:
             return
@@ -103,6 +114,7 @@ class Placer:
         self._houses.pop(node_id, None)
         if seller is not None and seller.house:
             self._houses[node_id] = seller
+        self._measure_house()
         if seller is None:
             del self.sellers[node_id]
             self.pool.remove(node_id)
@@ -110,10 +122,20 @@ class Placer:
             self.sellers[node_id] = seller
             self._put(seller)
 
-    def reserve(self, attempt_id: UUID, node_id: UUID, task_demand: TaskDemand | None, account_id: UUID) -> None:
+    def reserve(
+        self,
+        attempt_id: UUID,
+        node_id: UUID,
+        task_demand: TaskDemand | None,
+        account_id: UUID,
+        audited_id: UUID | None = None,
+    ) -> None:
         """Another process placed this attempt: put the node again with what is left of it."""
         if attempt_id not in self._attempts and task_demand is not None:
-            self._note(attempt_id, node_id, replace(task_demand.demand, customer_id=account_id), (), None)
+            demand = replace(task_demand.demand, customer_id=account_id, audited_id=audited_id)
+            if audited_id is not None:
+                self._audits.begin(demand)
+            self._note(attempt_id, node_id, demand, (), None)
             if seller := self.sellers.get(node_id):
                 self._put(seller)
 
@@ -131,6 +153,8 @@ class Placer:
 
     def take_back(self, placement: TaskPlacement) -> None:
         """A decision was not applied."""
+        if placement.reservation.demand.audited_id is not None:
+            self._audits.end(placement.reservation.demand)
         if not self.pool.release(placement.reservation) and (seller := self.sellers.get(placement.reservation.node_id)):
             self._put(seller)
 
@@ -153,7 +177,7 @@ class Placer:
         waiting: dict[Hashable, dict[UUID, QueuedTask]] = {}
         self._limits.begin()
         for task, task_demand, demand in self._in_turn(tasks, now):
-            key = (demand.kind, demand.shape, demand.labels, demand.inputs, task.account_id, task.excluded)
+            key = (demand.kind, demand.shape, demand.labels, demand.inputs, task.customer_id, task.excluded)
             same = (*key, cost_key(task_demand, task.cost_max_uc))
             if same in waiting:
                 waiting[same].setdefault(task.job_id, task)
@@ -174,6 +198,7 @@ class Placer:
             demand,
             labels=demand.labels | {HOUSE} if self._is_for_house(task, demand) else demand.labels,
             customer_id=task.account_id,
+            audited_id=task.customer_id if task.is_audit else None,
             excluded_nodes=task.excluded,
             submitted_at=task.since,
             policy=self._policy,
@@ -190,18 +215,31 @@ class Placer:
     def _in_turn(self, tasks: Sequence[QueuedTask], now: Instant) -> list[tuple[QueuedTask, TaskDemand, Demand]]:
         """The readable tasks, in turn order. Demands of one customer and moment are interchangeable.
 
-        Alike tasks share one demand: making one for each would take 1.6 ×."""
+        Alike tasks share one demand: making one for each would take 1.6 ×. Audits wait as one line, which is as old as
+        the oldest of them: else a customer with many old ones would come before all others."""
+        first_audit = min((task.since for task in tasks if task.is_audit), default=None)
         alike: dict[Hashable, deque[tuple[QueuedTask, TaskDemand, Demand]]] = defaultdict(deque)
         demands_by_key: dict[Hashable, Demand] = {}
         demands = []
         for task in tasks:
             task_demand = task.demand
             if task_demand is not None:
-                key = (task_demand.id, task.account_id, task.since, task.excluded, task.for_house, task.prefers_house)
-                demand = demands_by_key.get(key) or demands_by_key.setdefault(key, self.demand_of(task))
+                waits = task._replace(since=first_audit) if first_audit is not None and task.is_audit else task
+                key = (
+                    task_demand.id,
+                    waits.customer_id,
+                    waits.since,
+                    task.excluded,
+                    task.for_house,
+                    task.prefers_house,
+                )
+                demand = demands_by_key.get(key) or demands_by_key.setdefault(key, self.demand_of(waits))
                 alike[_turn(demand)].append((task, task_demand, demand))
                 demands.append(demand)
-        return [alike[_turn(demand)].popleft() for demand in in_turn(demands, self._at_work.devices, now)]
+        return [alike[_turn(demand)].popleft() for demand in self._by_turn(demands, now)]
+
+    def _by_turn(self, demands: Sequence[Demand], now: Instant) -> list[Demand]:
+        return in_turn(demands, self._at_work.devices, now, last_turns=self._at_work.last_turns)
 
     def _is_for_house(self, task: QueuedTask, demand: Demand) -> bool:
         """Whether only house nodes are asked: for a task that prefers them, only if one of them could have it."""
@@ -213,6 +251,8 @@ class Placer:
     def _find(self, task: QueuedTask, task_demand: TaskDemand, demand: Demand, now: Instant) -> TaskPlacement | None:
         """The best node at which the task costs no more than it may. Once the best node is too expensive, exclude all
         that are at once: so no more than two nodes are tried, however many there are."""
+        if demand.audited_id is not None and not self._audits.has_room(demand, self._house_size):
+            return None
         key = cost_key(task_demand, task.cost_max_uc)
         draw = self._next_draw()
         placed = self.pool.place(self._limits.within(demand, key), now, draw)
@@ -225,6 +265,8 @@ class Placer:
         seller = self.sellers[placed.node_id]
         terms, cost_uc = self._terms(seller, task_demand)
         assert cost_uc <= task.cost_max_uc, "nodes that are too expensive are excluded"
+        if demand.audited_id is not None:
+            self._audits.begin(demand)
         return TaskPlacement(task, task_demand, seller, terms, placed)
 
     def _terms(self, seller: Seller, task_demand: TaskDemand) -> tuple[PayTerms, int]:
@@ -234,6 +276,9 @@ class Placer:
         if self._prices is None:
             self._prices = Prices(self.sellers.values(), self._plan)
         return self._prices
+
+    def _measure_house(self) -> None:
+        self._house_size = HouseSize.of(seller.candidate for seller in self._houses.values())
 
     def _forget_prices(self) -> None:
         self._limits.forget()
@@ -250,6 +295,8 @@ class Placer:
         reserved = self._taken[node_id]
         demand, _ = reserved.pop(attempt_id)
         self._at_work.end(demand)
+        if demand.audited_id is not None:
+            self._audits.end(demand)
         if not reserved:
             del self._taken[node_id]
         return None if placed is not None and self.pool.release(placed) else node_id
@@ -272,4 +319,4 @@ def _read(task: QueuedTask) -> TaskDemand:
 
 
 def _turn(demand: Demand) -> Hashable:
-    return demand.customer_id, demand.priority, demand.submitted_at
+    return whose_turn(demand), demand.priority, demand.submitted_at, demand.audited_id

@@ -31,6 +31,9 @@ class QueuedTask(NamedTuple):
     task_id: UUID
     job_id: UUID
     account_id: UUID
+    customer_id: UUID
+    """Whose turn it takes: its account's; of an audit, which is the pool's own, that of whose result it checks."""
+
     failures: int
     tries: int
     since: Instant

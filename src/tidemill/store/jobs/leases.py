@@ -9,7 +9,7 @@ from tidemill.core.clock import Instant
 from tidemill.core.jobs.attempt import Happening
 from tidemill.core.jobs.plans.happenings import AttemptHappening, EarlierFailure, Lease, Leases
 from tidemill.core.jobs.plans.work_plan import CallOff
-from tidemill.core.trust.checks.judgement import UNEXPECTED
+from tidemill.core.trust.checks.judgement import THE_POOL, UNEXPECTED
 from tidemill.store.query import Connection, Query
 
 
@@ -34,12 +34,13 @@ class AttemptAssignment(NamedTuple):
 
 
 class ReservedAttempt(NamedTuple):
-    """An undelivered attempt: its node, what it demands, and its account."""
+    """An undelivered attempt: its node, what it demands, its account, and of an audit the audited customer."""
 
     attempt_id: UUID
     node_id: UUID
     demand_id: UUID
     account_id: UUID
+    audited_id: UUID | None
 
 
 class _HeldAttempt(NamedTuple):
@@ -121,7 +122,9 @@ async def at_work(connection: Connection) -> set[bytes]:
 
 async def reserved(transaction: Connection, attempt_ids: Sequence[bytes]) -> list[ReservedAttempt]:
     """The undelivered ones of these attempts, which are named by the bytes of their ids."""
-    return await _RESERVED.rows(transaction, attempt_ids=[UUID(bytes=attempt_id) for attempt_id in attempt_ids])
+    return await _RESERVED.rows(
+        transaction, attempt_ids=[UUID(bytes=attempt_id) for attempt_id in attempt_ids], the_pool=THE_POOL
+    )
 
 
 async def take_call_offs(connection: Connection, process_id: UUID) -> list[CallOff]:

@@ -10,6 +10,8 @@ CREATE TABLE audit (
     -- Of which task, whose, and the hash of that result.
     of_task_id  uuid NOT NULL,
     owner_id    uuid NOT NULL,
+    -- The customer of that task, whose turn the audit takes.
+    account_id  uuid NOT NULL,
     claimed     bytea NOT NULL,
     -- The audit's own task, and the hash of what the house came to.
     task_id     uuid NOT NULL,

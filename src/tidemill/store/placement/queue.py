@@ -6,6 +6,7 @@ from uuid import UUID
 
 from tidemill.core.placement.plan import QueuedTask
 from tidemill.core.placement.task_demand import TaskDemand, read_demand
+from tidemill.core.trust.checks.judgement import THE_POOL
 from tidemill.store.query import Connection, Query
 
 _KEY_BYTES = 20
@@ -33,6 +34,7 @@ async def waiting(transaction: Connection, keys: Sequence[bytes]) -> list[Queued
         transaction,
         ranks=[int.from_bytes(key[:2], "big") for key in keys],
         task_ids=[UUID(bytes=key[4:]) for key in keys],
+        the_pool=THE_POOL,
     )
 
 

@@ -45,6 +45,12 @@ class AuditSettings:
         high="7d",
         meaning="A result that no house node has begun to execute again in so long is given back to the customer.",
     )
+    customer_share: float = setting(
+        SHARE,
+        "50%",
+        low="1%",
+        meaning="Of what other customers' audits leave of the house, the share that one customer's have at once.",
+    )
 
 
 @dataclass(frozen=True)

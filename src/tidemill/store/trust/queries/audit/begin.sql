@@ -3,10 +3,10 @@
 WITH held AS (
     UPDATE lease SET judge_until = 'infinity'
     WHERE attempt_id = :attempt_id AND tries = :lease AND state = 'submitted'
-    RETURNING attempt_id, task_id, owner_id, rank
+    RETURNING attempt_id, task_id, owner_id, account_id, rank
 ), begun AS (
-    INSERT INTO audit (id, of_task_id, owner_id, claimed, task_id, begun_at)
-    SELECT h.attempt_id, h.task_id, h.owner_id, :claimed, :task_id, :now FROM held AS h
+    INSERT INTO audit (id, of_task_id, owner_id, account_id, claimed, task_id, begun_at)
+    SELECT h.attempt_id, h.task_id, h.owner_id, h.account_id, :claimed, :task_id, :now FROM held AS h
     ON CONFLICT DO NOTHING
     RETURNING id, of_task_id
 ), copied AS (
