@@ -78,7 +78,7 @@ async def test_what_another_process_has_placed_is_known_with_its_customer(world:
     offers = await world.place()
     async with world.parts.loop_database.transaction() as transaction:
         found = await leases.reserved(transaction, [one.attempt_id.bytes for one in offers])
-    assert {(attempt_id, account_id) for attempt_id, _, _, account_id in found} == {
+    assert {(reserved.attempt_id, reserved.account_id) for reserved in found} == {
         (one.attempt_id, world.customer) for one in offers
     }
 
