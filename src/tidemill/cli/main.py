@@ -18,6 +18,7 @@ from tidemill.cli.nodes import nodes
 from tidemill.cli.operations import admin, config, database, mail, pool
 from tidemill.cli.sim import sim
 from tidemill.cli.terminal.output import CommandRefused, Exit, exit_code
+from tidemill.cli.trust import trust
 from tidemill.core.faults import Fault
 from tidemill.host.standard_error import say
 
@@ -58,6 +59,7 @@ app.add_typer(models.app, name="models")
 app.add_typer(audit.app, name="audit")
 app.add_typer(proof.app, name="proof")
 app.add_typer(admin.app, name="admin")
+app.add_typer(trust.app, name="trust")
 admin.app.add_typer(admin_accounts.app)
 app.add_typer(mail.app, name="mail")
 app.add_typer(api_keys.app, name="keys")

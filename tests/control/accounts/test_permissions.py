@@ -160,6 +160,8 @@ ROWS = {
     "POST /api/v1/admin/switches/{name}/stop": Row.POOL_WRITE,
     "POST /api/v1/admin/switches/{name}/start": Row.POOL_WRITE,
     "GET /api/v1/admin/processes": Row.POOL_READ,
+    "GET /api/v1/admin/reviews": Row.POOL_READ,
+    "POST /api/v1/admin/reviews/{attempt_id}/decide": Row.POOL_WRITE,
     "GET /api/v1/ledger/accounts": Row.POOL_READ,
     "GET /api/v1/ledger/accounts/{account_id}": Row.POOL_READ,
     "GET /api/v1/ledger/accounts/{account_id}/statement": Row.POOL_READ,
@@ -374,7 +376,7 @@ class Door:
     def ask(self, route: str, headers: dict[str, str], **ids: str) -> httpx2.Response:
         """A request that nobody could do anything with: what it lacks is looked at behind the guard."""
         method, path = route.split()
-        kinds = ("account", "session", "key", "adjustment", "node", "token", "artefact", "upload", "job")
+        kinds = ("account", "session", "key", "adjustment", "node", "token", "artefact", "upload", "job", "attempt")
         names = {**{f"{kind}_id": NOBODY for kind in kinds}, "digest": "0" * 64, **ids}
         url = self.running.url + path.format(name="payouts", **names)
         body: Any = [] if method == "POST" else None

@@ -21,7 +21,6 @@ from tests.worlds.databases.dispatch_world import (
     result_sha256,
     signed_by,
 )
-from tests.worlds.databases.node_rows import told
 from tests.worlds.databases.verifying import verifying
 from tidemill.artefacts.store import ArtefactStore
 from tidemill.artefacts.store_choice import open_store
@@ -459,22 +458,6 @@ async def test_without_a_house_three_failures_give_a_program_up_and_nobody_pays(
         await crashes(world, offer)
     assert await state(world, job_id) == "failed"
     assert await refunded(world)
-
-
-async def test_times_that_cannot_be_true_are_not_paid_at_once_and_are_told(world: World, loop: VerifyingLoop) -> None:
-    node = await world.node()
-    job_id = await world.job(1)
-    [offer] = await world.place()
-    honest = world.receipt(offer)
-    await world.say(node, signed_by(node, honest._replace(started_at=Instant(world.now - 60 * SECOND))))
-    assert await state(world, job_id) == "running"
-    await loop.tick(world.now)
-    assert await state(world, job_id) == "completed"
-    [one] = await used(world, job_id)
-    assert "only" in one.reason
-    [event] = await told(world.parts.loop_database, "node.times_doubted")
-    assert event.body["attempt_id"] == str(offer.attempt_id)
-    assert await world.earned(node) > 0, "a right result is right"
 
 
 async def test_a_result_with_another_hash_is_looked_at_by_another_node_whatever_its_times(world: World) -> None:

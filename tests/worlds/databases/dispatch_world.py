@@ -24,7 +24,7 @@ from tidemill.core.jobs.kinds import matmul
 from tidemill.core.jobs.kinds.matmul import Element, Matmul
 from tidemill.core.jobs.kinds.needs import limits_of
 from tidemill.core.jobs.kinds.task_body import Task, read_task, task_bytes
-from tidemill.core.jobs.plans.job_changes import JobPlan, NewTask
+from tidemill.core.jobs.plans.job_changes import HELD_LONGER_US, JobPlan, NewTask
 from tidemill.core.jobs.receipts import AttemptOutcome as Done
 from tidemill.core.jobs.receipts import Receipt, batch_bytes, sign_batch
 from tidemill.core.jobs.results import ReaderKey
@@ -103,8 +103,9 @@ class World:
             )
             for seed in range(count)
         ]
+        held_until = Instant(later + HELD_LONGER_US)
         hold = PlannedHold(
-            self.parts.ids.new(now), customer_account(customer), cost_max_uc * count, later, f"job:{job_id}"
+            self.parts.ids.new(now), customer_account(customer), cost_max_uc * count, held_until, f"job:{job_id}"
         )
         plan = JobPlan(job_id, customer, new, rank=1, deadline_at=later, hold=hold)
         async with self.parts.loop_database.transaction() as transaction:

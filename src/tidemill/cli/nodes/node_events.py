@@ -111,6 +111,8 @@ _SENTENCES: Mapping[str, Callable[[_Body], str]] = {
     "node.cloned": lambda body: f"Another machine, at {body['address']}, showed its identity and was turned away.",
     "node.version_refused": lambda body: f"{body['agent']} is too old to get work: {body['oldest']} is the oldest.",
     "node.times_doubted": lambda body: f"Told of times that cannot be true: {body['sentence']}",
+    "node.review_asked": lambda body: f"A result waits for an operator: {body['sentence']}",
+    "node.review_decided": lambda body: f"An operator decided on a result, {body['verdict']}: {body['reason']}",
     "node.receipts_refused": lambda body: f"Sent receipts that were not taken: {body['sentence']}",
     "node.offline": lambda _: "Offline: nothing was heard of it for too long.",
     "node.online": lambda _: "Online again; it is challenged before it gets work.",

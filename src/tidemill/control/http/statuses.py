@@ -35,6 +35,7 @@ from tidemill.core.operations.switches import SwitchRefusal
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.critical import SettingChangeRefusal
+from tidemill.core.trust.checks.judgement import ReviewRefusal
 from tidemill.core.trust.proofs.refusals import ProofRefusal
 from tidemill.serving.request_entry import DoorRefusal
 from tidemill.store.ledger.archive import ArchiveRefusal
@@ -246,6 +247,7 @@ STATUS: Mapping[Refusal, int] = {
     ArchiveRefusal.LATER_HOLD: 409,
     FreezeRefusal.ALREADY_FROZEN: 409,
     FreezeRefusal.NOT_FROZEN: 409,
+    ReviewRefusal.REVIEW_UNKNOWN: 404,
     AdjustmentRefusal.UNKNOWN_ADJUSTMENT: 404,
     AdjustmentRefusal.ALREADY_DECIDED: 409,
     AdjustmentRefusal.OWN_ACCOUNT_NEEDED: 403,

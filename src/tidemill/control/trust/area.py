@@ -5,6 +5,7 @@ import secrets
 from tidemill.control.area import Area
 from tidemill.control.context import Control
 from tidemill.control.loops.frame import Loop
+from tidemill.control.trust import routes
 from tidemill.control.trust.result_judge import ResultJudge
 from tidemill.control.trust.stored_results import StoredResults
 from tidemill.control.trust.verifying_loop import VerifyingLoop
@@ -17,4 +18,4 @@ def _loops(control: Control) -> list[Loop]:
     ]
 
 
-AREA = Area(loops=_loops)
+AREA = Area(routers=(routes.router,), loops=_loops)

@@ -6,7 +6,6 @@ checks them gets their descriptors.
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from enum import Enum
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO, cast
@@ -22,10 +21,12 @@ from tidemill.core.trust.checks.check_requests import PairRequest, ProofRequest
 from tidemill.core.trust.checks.judgement import (
     NOT_DETERMINISTIC,
     CheckManner,
+    NextStep,
     ReceiptJudgement,
     ResultFacts,
     SecondExecution,
     UncheckedResult,
+    decided_by_operator,
     failed,
     faulted,
     judged_by_whose,
@@ -43,13 +44,6 @@ _NOT_AS_SIGNED = "The result that was delivered is not the one whose hash the no
 _NOT_REPEATED = "No house node could execute it again, so nobody can tell whether it is right."
 
 
-class NextStep(Enum):
-    """What has to happen before there is a judgement."""
-
-    REPEAT = "A house node executes the task."
-    REPEAT_AGAIN = "The house's result differs: see whether it comes to the same one again."
-
-
 class ResultJudge:
     """`random` makes the secret of each draw, after the receipt is here. `folder` is where files are made."""
 
@@ -63,6 +57,8 @@ class ResultJudge:
 
     async def judge(self, unchecked: UncheckedResult, task: Task) -> ReceiptJudgement | NextStep:
         """The verdict, or what it needs first."""
+        if unchecked.decision is not None:
+            return decided_by_operator(*unchecked.decision)
         manner = manner_of(ResultFacts(task, is_expected=unchecked.expected is not None, by_house=unchecked.house))
         if manner is CheckManner.PROVED:
             return await self._prove(unchecked, task)

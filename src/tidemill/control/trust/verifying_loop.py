@@ -16,16 +16,18 @@ import structlog
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.control.terms import work_terms
-from tidemill.control.trust.result_judge import NextStep, ResultJudge
+from tidemill.control.trust.result_judge import ResultJudge
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import DatabaseFault, Fault
+from tidemill.core.jobs.attempt import Happening
+from tidemill.core.jobs.events import ReviewDecided
 from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.task_body import read_task
 from tidemill.core.jobs.plans.happenings import AttemptHappening
-from tidemill.core.trust.checks.judgement import UncheckedResult, judged
+from tidemill.core.trust.checks.judgement import NextStep, UncheckedResult, judged, look_at_doubt
 from tidemill.core.trust.checks.timing import doubt_about
 from tidemill.store.settlement.obligations import Unpayable
-from tidemill.store.trust import audits, unchecked_results
+from tidemill.store.trust import audits, reviews, unchecked_results
 from tidemill.store.trust.audits import AuditedAttempt, HouseResult
 from tidemill.store.trust.unchecked_results import HandLimits
 
@@ -51,6 +53,7 @@ class VerifyingLoop(Loop):
     """Checks waiting results."""
 
     name = "verifying"
+    wakes_on = frozenset({ReviewDecided})
 
     def __init__(self, parts: Parts, judge: ResultJudge, patience_s: float = PATIENCE_S) -> None:
         super().__init__(parts, every_s=EVERY_S)
@@ -129,15 +132,24 @@ class VerifyingLoop(Loop):
         if isinstance(task, TaskObjection):
             return 0  # a newer version of the pool can read it
         judgement = await self._judge.judge(unchecked, task)
+        doubt = "" if unchecked.house else doubt_about(unchecked.receipt, task, unchecked.device, unchecked.times)
         async with self._settling:
             now = self.parts.clock.now()
-            if judgement is NextStep.REPEAT:
-                return await self._repeat(unchecked, now)
-            if judgement is NextStep.REPEAT_AGAIN:
-                return await self._repeat_again(unchecked, now)
-            assert not isinstance(judgement, NextStep), "every step is taken"
-            doubt = "" if unchecked.house else doubt_about(unchecked.receipt, task, unchecked.device, unchecked.times)
+            if isinstance(judgement, NextStep):
+                return await self._take_step(judgement, unchecked, doubt, now)
+            if doubt and Happening.PASSED in judgement.happenings and (step := look_at_doubt(unchecked)):
+                return await self._take_step(step, unchecked, doubt, now)
             return await self._settle(judged(unchecked, judgement, doubt), now)
+
+    async def _take_step(self, step: NextStep, unchecked: UncheckedResult, doubt: str, now: Instant) -> int:
+        match step:
+            case NextStep.REPEAT:
+                return await self._repeat(unchecked, now)
+            case NextStep.REPEAT_AGAIN:
+                return await self._repeat_again(unchecked, now)
+            case NextStep.ASK:
+                async with self.parts.loop_database.transaction() as transaction:
+                    return await reviews.ask(transaction, unchecked, doubt, self.parts.ids, now)
 
     async def _repeat(self, unchecked: UncheckedResult, now: Instant) -> int:
         audited = AuditedAttempt(unchecked.attempt_id, unchecked.lease, unchecked.receipt.result_sha256)

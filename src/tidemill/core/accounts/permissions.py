@@ -192,6 +192,8 @@ RULES: Mapping[str, RouteRule] = {
     "GET /api/v1/admin/processes": OPERATOR_READ,
     "POST /api/v1/admin/settings/{name}/approve": OPERATOR_PERSON,
     "POST /api/v1/admin/settings/{name}/reject": OPERATOR_PERSON,
+    "GET /api/v1/admin/reviews": OPERATOR_READ,
+    "POST /api/v1/admin/reviews/{attempt_id}/decide": OPERATOR_WRITE,
     # The audit trail
     "GET /api/v1/audit/head": OPEN,
     "GET /api/v1/audit": OPERATOR_READ,

@@ -96,10 +96,29 @@ class AttemptsPaid(Event, kind="attempts.paid"):
 
 @dataclass(frozen=True)
 class TimesDoubted(NodeSubject, Event, kind="node.times_doubted", audited=True):
-    """A receipt of a node tells of times that cannot be true. Its result was judged all the same."""
+    """A receipt of a node tells of times that cannot be true. Its result was judged after somebody had looked."""
 
     attempt_id: UUID
     sentence: str
+
+
+@dataclass(frozen=True)
+class ReviewAsked(NodeSubject, Event, kind="node.review_asked"):
+    """A right result of a node has times that cannot be true, and no house node could execute it again: nothing is paid
+    before an operator has decided."""
+
+    attempt_id: UUID
+    sentence: str
+
+
+@dataclass(frozen=True)
+class ReviewDecided(NodeSubject, Event, kind="node.review_decided", audited=True):
+    """An operator decided whether a result is paid."""
+
+    attempt_id: UUID
+    verdict: str
+    reason: str
+    by: str
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from tidemill.store.query import Connection, Query
 _AUDITS = {
     "waits": "The result waits for a house node, which executes the task again to check it.",
     "runs": "A house node executes the task again to check the result.",
+    "asked": "The node's times cannot be true, and no house node could execute the task: an operator decides.",
 }
 
 

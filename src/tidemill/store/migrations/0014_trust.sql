@@ -23,12 +23,23 @@ CREATE TABLE audit (
     -- When its task ended, and when the result was judged by it.
     ended_at    timestamptz,
     judged_at   timestamptz,
-    CHECK ((verdict IS NULL) = (judged_at IS NULL))
+    -- A right result whose times cannot be true, and that the house could not execute: since when an operator is asked
+    -- whether it is paid, why, and what was decided, by whom and why.
+    asked_at    timestamptz,
+    doubt       text,
+    decided     text CHECK (decided IN ('pass', 'fail')),
+    decided_by  text,
+    decided_for text,
+    CHECK ((verdict IS NULL) = (judged_at IS NULL)),
+    CHECK ((asked_at IS NULL) = (doubt IS NULL)),
+    CHECK (num_nulls(decided, decided_by, decided_for) IN (0, 3) AND (decided IS NULL OR asked_at IS NOT NULL))
 ) PARTITION BY RANGE (id);
 CREATE INDEX audit_of_task ON audit (of_task_id);
 CREATE INDEX audit_task ON audit (task_id);
 CREATE INDEX audit_open ON audit (begun_at) WHERE ended_at IS NULL;
 CREATE INDEX audit_ended ON audit (id) WHERE ended_at IS NOT NULL AND judged_at IS NULL;
+
+CREATE INDEX audit_asked ON audit (id) WHERE asked_at IS NOT NULL AND decided IS NULL;
 
 INSERT INTO partitioned_table (name) VALUES ('audit');
 

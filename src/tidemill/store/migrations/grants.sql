@@ -96,6 +96,8 @@ GRANT SELECT, INSERT, DELETE ON explanation TO {program};
 GRANT SELECT, INSERT, UPDATE, DELETE ON waiting_for TO {program};
 
 -- Trust
-GRANT SELECT, INSERT, UPDATE (task_id, found, first_found, verdict, begun_at, ended_at, judged_at) ON audit TO {program};
+GRANT SELECT, INSERT, UPDATE (
+    task_id, found, first_found, verdict, begun_at, ended_at, judged_at, asked_at, doubt, decided, decided_by, decided_for
+) ON audit TO {program};
 GRANT SELECT, INSERT ON verification_key TO {program};
 GRANT SELECT, INSERT, UPDATE (verified, late, crashed, broke_its_word, wrong) ON owner_record TO {program};

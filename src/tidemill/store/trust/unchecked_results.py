@@ -14,7 +14,7 @@ from tidemill.core.ids import Ids
 from tidemill.core.jobs.plans.happenings import AttemptHappening, WorkTerms
 from tidemill.core.jobs.plans.work_plan import WorkPlan
 from tidemill.core.jobs.receipts import Receipt, ReceiptRefusal, inclusion, read_receipt
-from tidemill.core.trust.checks.judgement import UNEXPECTED, SecondExecution, UncheckedResult
+from tidemill.core.trust.checks.judgement import UNEXPECTED, ReviewDecision, SecondExecution, UncheckedResult
 from tidemill.core.trust.checks.timing import AttemptTimes, MeasuredSpeeds
 from tidemill.store.database import Database
 from tidemill.store.jobs import work_plans
@@ -49,6 +49,8 @@ class _TakenResult(NamedTuple):
     audit_place: int | None
     audit_batch: bytes | None
     first_found: bytes | None
+    decided: str | None
+    decided_for: str | None
 
 
 class HandLimits(NamedTuple):
@@ -113,6 +115,7 @@ def _unchecked_result(taken: _TakenResult) -> UncheckedResult:
         is_uploaded=receipt.artefact is not None and taken.uploaded == receipt.artefact.text,
         was_missed=taken.was_missed,
         second_execution=None if taken.audit_ended is None else _second_execution(taken),
+        decision=None if taken.decided is None else (ReviewDecision(taken.decided), taken.decided_for or ""),
     )
 
 

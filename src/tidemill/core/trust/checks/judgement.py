@@ -6,12 +6,15 @@ uploaded result waits until it was read, and so does one with doubtful times. A 
 Of the results that wait, one that the customer knows is compared with that. A result that can be proved from the
 inputs is proved. Every other result is executed again by a house node and compared; none goes unchecked, and sealed
 results are opened first. Which of them a draw may skip will be decided here, too, once owners have a record.
+
+A right result with times that cannot be true is not paid before somebody has looked: a house node executes the task;
+if none can, an operator decides.
 """
 
 import hashlib
 import hmac
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import NamedTuple
 from uuid import UUID
 
@@ -19,6 +22,7 @@ from tidemill.core.jobs.attempt import Happening
 from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.jobs.plans.happenings import AttemptHappening, CheckNotes
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
+from tidemill.core.refusals import Refusal
 from tidemill.core.settlement.pay import UsedTime
 from tidemill.core.trust.checks.task_checks import is_provable
 from tidemill.core.trust.checks.timing import AttemptTimes, MeasuredSpeeds
@@ -57,6 +61,25 @@ class CheckManner(Enum):
     TRUSTED = "A house node computed it."
     PROVED = "The pool checks it against the inputs, without computing it."
     REPEATED = "A house node executes the task once more, and the two results are compared."
+
+
+class NextStep(Enum):
+    """What has to happen before there is a judgement."""
+
+    REPEAT = "A house node executes the task."
+    REPEAT_AGAIN = "The house's result differs: see whether it comes to the same one again."
+    ASK = "An operator decides."
+
+
+class ReviewDecision(StrEnum):
+    """What an operator decides about a result."""
+
+    PASS = "pass"  # noqa: S105  # a decision, no secret
+    FAIL = "fail"
+
+
+class ReviewRefusal(Refusal):
+    REVIEW_UNKNOWN = "No result of this attempt waits for a decision: see `tidemill trust reviews` for those that do."
 
 
 @dataclass(frozen=True)
@@ -106,6 +129,8 @@ class UncheckedResult:
     """Whether another owner's result of this task was not what the customer expects."""
 
     second_execution: SecondExecution | None
+    decision: tuple[ReviewDecision, str] | None = None
+    """What an operator decided, and why."""
 
 
 def judged_at_once(
@@ -134,6 +159,21 @@ def manner_of(delivered: ResultFacts) -> CheckManner:
     if delivered.by_house:
         return CheckManner.TRUSTED
     return CheckManner.PROVED if is_provable(delivered.task) else CheckManner.REPEATED
+
+
+def look_at_doubt(result: UncheckedResult) -> NextStep | None:
+    """What has to happen before a right result is paid whose times cannot be true; None if somebody has looked."""
+    second = result.second_execution
+    if second is None:
+        return NextStep.REPEAT
+    is_executed = second.receipt is not None and second.receipt.outcome is AttemptOutcome.DONE
+    return None if is_executed or result.decision is not None else NextStep.ASK
+
+
+def decided_by_operator(decision: ReviewDecision, reason: str) -> ReceiptJudgement:
+    """The judgement on a result about which an operator was asked."""
+    sentence = f"An operator decided: {reason}"
+    return passed(sentence) if decision is ReviewDecision.PASS else failed(sentence)
 
 
 def judged(result: UncheckedResult, judgement: ReceiptJudgement, doubt: str = "") -> AttemptHappening:

@@ -7,7 +7,7 @@ SELECT a.attempt_id, t.number AS task, a.node_id, coalesce(n.name, '') AS node_n
 FROM (
     SELECT l.attempt_id, l.task_id, l.node_id, l.state, NULL::text AS verdict, '' AS reason, l.hourly_uc, 0::bigint AS paid_uc,
            l.offered_at, NULL::timestamptz AS ended_at,
-           CASE WHEN q.task_id IS NOT NULL THEN 'waits' WHEN u.task_id IS NOT NULL THEN 'runs' END AS audit
+           CASE WHEN u.asked_at IS NOT NULL THEN 'asked' WHEN q.task_id IS NOT NULL THEN 'waits' WHEN u.task_id IS NOT NULL THEN 'runs' END AS audit
     FROM lease AS l LEFT JOIN audit AS u ON u.id = l.attempt_id
     LEFT JOIN task_queue AS q ON q.rank = l.rank AND q.task_id = u.task_id
     WHERE l.job_id = :job_id
