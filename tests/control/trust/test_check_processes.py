@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -134,6 +135,33 @@ async def test_a_process_that_was_killed_is_replaced() -> None:
         os.kill(first.pid, signal.SIGKILL)
         assert await asked is Ruling.PASS
         assert first not in checks._all
+
+
+OWNER = """
+import asyncio, sys
+from tidemill.control.trust.check_processes import CheckProcesses
+from tidemill.core.settings.sections.trust import VerificationSettings
+
+async def main():
+    process = CheckProcesses(VerificationSettings())._ready()
+    process._load()
+    print(process.pid, flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_process_dies_with_the_one_that_started_it() -> None:
+    owner = await asyncio.create_subprocess_exec(sys.executable, "-c", OWNER, stdout=asyncio.subprocess.PIPE)
+    assert owner.stdout
+    pid = int(await owner.stdout.readline())
+    assert Path(f"/proc/{pid}").exists()
+    owner.kill()
+    await owner.wait()
+    async with asyncio.timeout(10):
+        while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
+            await asyncio.sleep(0.01)
 
 
 async def test_a_check_that_is_called_off_leaves_nothing_behind(tmp_path: Path) -> None:

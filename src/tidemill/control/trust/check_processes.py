@@ -114,7 +114,7 @@ class _CheckProcess:
     def __init__(self, memory_mib: int) -> None:
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         processors = ",".join(map(str, sorted(os.sched_getaffinity(0)))) if sys.platform == "linux" else "0"
-        command = (sys.executable, "-m", "tidemill.control.trust.check_program", str(memory_mib))
+        command = (sys.executable, "-P", "-m", "tidemill.control.trust.check_program", str(memory_mib))
         try:
             with theirs:
                 self._process = subprocess.Popen(
