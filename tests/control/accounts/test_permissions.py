@@ -162,6 +162,8 @@ ROWS = {
     "GET /api/v1/admin/processes": Row.POOL_READ,
     "GET /api/v1/admin/reviews": Row.POOL_READ,
     "POST /api/v1/admin/reviews/{attempt_id}/decide": Row.POOL_WRITE,
+    "POST /api/v1/admin/settings/{name}/approve": Row.POOL_IN_PERSON,
+    "POST /api/v1/admin/settings/{name}/reject": Row.POOL_IN_PERSON,
     "GET /api/v1/ledger/accounts": Row.POOL_READ,
     "GET /api/v1/ledger/accounts/{account_id}": Row.POOL_READ,
     "GET /api/v1/ledger/accounts/{account_id}/statement": Row.POOL_READ,

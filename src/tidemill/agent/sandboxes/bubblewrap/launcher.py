@@ -4,6 +4,10 @@ Such a process is a seat. The launcher forks it when the agent asks for one. The
 groups, says that it is ready, and becomes bubblewrap when its command comes. Forking from here is cheap because this
 program is small, and a seat that is already in its groups saves a run the milliseconds of moving a process.
 
+The kernel shows a run where a directory comes from. So the launcher shows the directories that most runs use through
+overlays, in a mount namespace of its own: of those the kernel shows only short names. They are made once, because
+removing an overlay takes milliseconds.
+
 The launcher imports the standard library alone. It ends with the agent, ends its seats and what they became, and
 removes their control groups: the agent's directory may be gone by then, and nobody else would know of them. Signals to
 the agent that reach all of its processes do not end it earlier. Its command line has the words that a sweep seeks.
@@ -20,10 +24,13 @@ import select
 import signal
 import socket
 import stat
+import sys
 import time
 from typing import Any, NoReturn
 
 CONTROL = 0
+DIRECTORIES_FROM = 4
+"""Where the directories to be shown begin in its command line, after the stage."""
 MESSAGE_BYTES = 16384
 OUTPUT, ERRORS, STATUS, GATE, OPTIONS, CALLS, AFTER = 1, 2, 3, 4, 5, 6, 7
 """The numbers of bubblewrap's descriptors."""
@@ -32,8 +39,10 @@ FOR_THE_AGENT = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 LEAVING_TRIES = 300
 _groups: set[str] = set()
 """The control groups of all seats that still exist."""
+_overlays: dict[str, str] = {}
+"""The names on the stage of directories that are shown through an overlay."""
 _NEW_MOUNTS = 0x00020000
-_BIND, _RECURSIVE, _PRIVATE = 4096, 16384, 1 << 18
+_BIND, _RECURSIVE, _PRIVATE, _FOLLOWING = 4096, 16384, 1 << 18, 1 << 19
 _READ_ONLY = 1
 _NOTHING = "nothing"
 """The name of an empty directory: an overlay has two layers at least."""
@@ -43,6 +52,8 @@ _INERT = 2 | 4 | 8
 
 def main() -> None:
     """Fork a seat for each message; tell how each child ended."""
+    if directories := sys.argv[DIRECTORIES_FROM:]:
+        _show_directories(sys.argv[DIRECTORIES_FROM - 1], directories)
     gc.disable()  # a collection would touch, and so copy, memory that all seats share
     gc.freeze()
     control = socket.socket(fileno=CONTROL)
@@ -161,27 +172,44 @@ def _become(command: dict[str, Any]) -> None:
 
 
 def _mount(stage: str, sources: dict[str, str]) -> None:
-    """Mount the sources below the stage, by name, in a mount namespace that ends with the run.
-
-    The kernel would show the run where a directory comes from. Through an overlay it shows only these short names.
-    """
+    """Mount the sources below the stage, by name, in a mount namespace that ends with the run."""
     _call_libc("unshare", _NEW_MOUNTS)
     _call_libc("mount", b"none", b"/", None, _RECURSIVE | _PRIVATE, None)
-    _call_libc("mount", b"tmpfs", os.fsencode(stage), b"tmpfs", _INERT, b"mode=0711,size=1m")
-    os.chdir(stage)
-    os.mkdir(_NOTHING)
+    shown = {source: os.open(f"{stage}/{name}", os.O_PATH) for source, name in _overlays.items()}
+    _cover(stage)
     for name, source in sources.items():
-        is_directory = stat.S_ISDIR(os.stat(source).st_mode)
-        if is_directory:
-            os.mkdir(name)
-        else:
-            os.close(os.open(name, os.O_CREAT))
-        _call_libc("mount", os.fsencode(source), os.fsencode(name), None, _BIND | _RECURSIVE, None)
-        if is_directory:
-            with contextlib.suppress(OSError):  # in some containers there are no overlays
-                layers = os.fsencode(f"lowerdir={name}:{_NOTHING}")
-                _call_libc("mount", b"overlay", os.fsencode(name), b"overlay", _READ_ONLY, layers)
+        path = f"/proc/self/fd/{shown[source]}" if source in shown else source
+        _bind(path, f"{stage}/{name}")
+
+
+def _show_directories(stage: str, sources: list[str]) -> None:
+    """Mount directories on the stage through overlays, for as long as the launcher lives."""
+    _call_libc("unshare", _NEW_MOUNTS)
+    _call_libc("mount", b"none", b"/", None, _RECURSIVE | _FOLLOWING, None)
+    _cover(stage)
+    os.chdir(stage)  # an overlay is shown with the names that it was made with
+    os.mkdir(_NOTHING)
+    for number, source in enumerate(sources):
+        name, link = str(number), f"{number}-source"
+        os.mkdir(name)
+        os.symlink(source, link)
+        with contextlib.suppress(OSError):  # in some containers there are no overlays
+            layers = os.fsencode(f"lowerdir={link}:{_NOTHING}")
+            _call_libc("mount", b"overlay", os.fsencode(name), b"overlay", _READ_ONLY, layers)
+            _overlays[source] = name
     os.chdir("/")
+
+
+def _cover(stage: str) -> None:
+    _call_libc("mount", b"tmpfs", os.fsencode(stage), b"tmpfs", _INERT, b"mode=0711,size=1m")
+
+
+def _bind(source: str, target: str) -> None:
+    if stat.S_ISDIR(os.stat(source).st_mode):
+        os.mkdir(target)
+    else:
+        os.close(os.open(target, os.O_CREAT))
+    _call_libc("mount", os.fsencode(source), os.fsencode(target), None, _BIND | _RECURSIVE, None)
 
 
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -22,6 +22,7 @@ from tidemill.agent.sandboxes.bubblewrap.program import (
     reached,
     why_useless,
 )
+from tidemill.agent.sandboxes.bubblewrap.runtime import python_runtime
 from tidemill.agent.sandboxes.bubblewrap.seats import Seat, Seats
 from tidemill.agent.sandboxes.bubblewrap.seccomp import call_filter, this_machine
 from tidemill.agent.sandboxes.gpu_memory import GpuMemory, watched_gpu_memory
@@ -61,7 +62,9 @@ class BubblewrapSandbox(Sandbox):
         self._system = view.system_options()
         self._stage = directory / run_directories.STAGE if os.geteuid() == 0 else None
         self._program = reached(program, self._stage)
-        self._seats = Seats(directory, PROGRAM, parents, own_users() if os.geteuid() == 0 else set())
+        is_root = os.geteuid() == 0
+        shown = [str(mount.source) for mount in python_runtime().mounts] if is_root else []
+        self._seats = Seats(directory, PROGRAM, parents, own_users() if is_root else set(), shown)
         self._lives: dict[str, RunLife] = {}
         self._gpu_memory = watched_gpu_memory()
         self.enforced = _enforced(parents, self._calls, self._gpu_memory)

@@ -106,9 +106,12 @@ def mark(directory: Path) -> str:
 
 
 class Seats:
-    """The launcher and the seats that wait for a run."""
+    """The launcher and the seats that wait for a run. `shown` are directories that runs see without their paths."""
 
-    def __init__(self, directory: Path, program: str, parents: ParentGroups, users: set[int]) -> None:
+    def __init__(
+        self, directory: Path, program: str, parents: ParentGroups, users: set[int], shown: Sequence[str] = ()
+    ) -> None:
+        self._shown = [str(directory / run_directories.STAGE), *shown] if shown else []
         self._directory, self._program, self._parents, self._users = directory, program, parents, users
         self._mark, self._count = mark(directory), 0
         self._ready: list[Seat] = []
@@ -215,7 +218,8 @@ class Seats:
     def _launcher_socket(self, loop: asyncio.AbstractEventLoop) -> socket.socket:
         """The launcher's socket. Starts a launcher if there is none, or somebody ended it."""
         if self._launcher is None:
-            self._launcher = _LauncherProcess(loop, [self._program, f"{self._directory}/"], self._ended, self._lost)
+            words = [self._program, f"{self._directory}/", *self._shown]
+            self._launcher = _LauncherProcess(loop, words, self._ended, self._lost)
         return self._launcher.control
 
     def _ended(self, pid: int, status: int) -> None:
