@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tidemill.agent.sandboxes.outputs import remove_tree
+from tidemill.core.faults import AgentFault
 
 LINK = "place"
 ABANDONED_S = 3600.0
@@ -35,15 +36,12 @@ def place_of(home: Path) -> Path:
 
 def prepare_place(home: Path) -> None:
     """Make the place of a home, unless it has one."""
-    if place_of(home) == home:
-        with suppress(FileExistsError):  # a command and the agent may both do this
-            os.symlink(_parent(home) / f"tidemill-{secrets.token_hex(8)}", home / LINK)
-        remove_abandoned(place_of(home).parent, time.time())
-    place = place_of(home)
-    if not place.is_dir():
-        place.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, exist_ok=True)  # root's tasks have their own users
-        (place / _HOME).touch(mode=0o600)
-        (place / _HOME).write_text(str(home))
+    try:
+        _prepare(home)
+    except OSError as error:
+        raise AgentFault(
+            f"{place_of(home)}, where tasks run, cannot be made ({error.strerror}): look at who may write there."
+        ) from None
 
 
 @contextmanager
@@ -73,6 +71,18 @@ def remove_abandoned(parent: Path, now_s: float) -> None:
                 remove_tree(place)
 
 
+def _prepare(home: Path) -> None:
+    if place_of(home) == home:
+        with suppress(FileExistsError):  # a command and the agent may both do this
+            os.symlink(_parent(home) / f"tidemill-{secrets.token_hex(8)}", home / LINK)
+        remove_abandoned(place_of(home).parent, time.time())
+    place = place_of(home)
+    if not place.is_dir():
+        place.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, exist_ok=True)  # root's tasks have their own users
+        (place / _HOME).touch(mode=0o600)
+        (place / _HOME).write_text(str(home))
+
+
 def _parent(home: Path) -> Path:
     """Beside the home, which its owner chose for its disk, or in it where a service may write nowhere else.
 
@@ -81,4 +91,4 @@ def _parent(home: Path) -> Path:
     names_user = os.geteuid() != 0 and home.is_relative_to(Path.home())
     if names_user and _IN_SERVICE not in os.environ and _USERS_PARENT.stat().st_dev == home.stat().st_dev:
         return _USERS_PARENT
-    return home.parent if os.access(home.parent, os.W_OK) else home
+    return home.parent if os.access(home.parent, os.W_OK, effective_ids=True) else home
