@@ -127,6 +127,7 @@ ROWS = {
     "GET /api/v1/artefacts/by-digest/{digest}/content": Row.ONLY_NODES,
     "HEAD /api/v1/artefacts/by-digest/{digest}/content": Row.ONLY_NODES,
     "GET /api/v1/artefacts": Row.ARTEFACTS_READ,
+    "GET /api/v1/artefacts/usage": Row.ARTEFACTS_READ,
     "GET /api/v1/artefacts/{artefact_id}": Row.ARTEFACTS_READ,
     "GET /api/v1/artefacts/{artefact_id}/content": Row.ARTEFACTS_READ,
     "HEAD /api/v1/artefacts/{artefact_id}/content": Row.ARTEFACTS_READ,

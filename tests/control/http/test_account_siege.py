@@ -150,3 +150,20 @@ def test_an_account_without_money_keeps_and_reserves_little(up: Running, people:
     usage = poor.ask("GET", "/api/v1/artefacts/usage").json()
     assert usage["allowed_bytes"] == 100 * MIB + 50 * 1024 * MIB
     assert usage["reserved_bytes"] == len(reserved) * 20 * MIB + 200 * MIB
+
+
+def test_answers_to_idempotency_keys_are_kept_up_to_a_bound(up: Running, people: People) -> None:
+    bearer_of, texts = people.session(people.person()).bearer, ["x" * 1900] * 500
+    order = {"kind": "embed", "parameters": {"texts": texts}}
+
+    def ordered(key: str) -> httpx2.Response:
+        return up.post("/api/v1/marketplace/jobs", json=order, headers={**bearer_of, "Idempotency-Key": key})
+
+    first = ordered("0")
+    assert first.status_code == 201, first.text
+    answers = [ordered(str(number)) for number in range(1, 25)]
+    refused = next(answer for answer in answers if answer.status_code != 201)
+    assert (refused.status_code, refused.json()["code"]) == (429, "too_many_answers")
+    assert int(refused.headers["retry-after"]) > 60
+    assert 10 <= answers.index(refused) <= 20, "of 16 MiB each takes almost one"
+    assert ordered("0").content == first.content, "what is kept is answered all the same"

@@ -11,8 +11,7 @@ from tidemill.control.accounts import login as logging_in
 from tidemill.control.accounts import registration
 from tidemill.control.accounts.login import LoginCredentials, OpenSession, evenly
 from tidemill.control.context import CallerPart, Control, ControlPart, DevicePart
-from tidemill.control.http.guard import REFRESH_COOKIE, GuardedRoute, give_cookies, take_cookies
-from tidemill.control.http.limit_checks import limited_by_address
+from tidemill.control.http.guard import REFRESH_COOKIE, GuardedRoute, give_cookies, limited_by_address, take_cookies
 from tidemill.control.http.problems import RouteRefused, documented, unless_refused
 from tidemill.control.http.views import API, AddressText, parsed_address
 from tidemill.core.accounts.account import Language

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
 from tidemill.control.accounts.caller_account import locked_caller_account
 from tidemill.control.context import CallerPart, Control, ControlPart
 from tidemill.control.http.exact_numbers import ExactRoute
-from tidemill.control.http.limit_checks import limited
+from tidemill.control.http.guard import limited
 from tidemill.control.http.problems import RouteRefused, documented, unless_refused
 from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.http.views import API, IN_ORDER, Credits, Timestamp, View

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.control.context import Control
-from tidemill.control.http.limit_checks import limited_by_address
+from tidemill.control.http.guard import limited_by_address
 from tidemill.control.http.problems import RouteRefused, unless_refused
 from tidemill.control.notices.letters import tell
 from tidemill.core.accounts.account import Account

@@ -50,6 +50,7 @@ class AccountForgettingLoop(Loop):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts, every_s=60.0)
         self._keep_history_us = int(parts.settings.login.history_keep_s * SECOND)
+        self._keep_nobodys_us = int(parts.settings.login.lock_s * SECOND) + DAY
 
     async def tick(self, now: Instant) -> Tick:
         batch_max = self.parts.settings.loops.batch_max
@@ -57,5 +58,6 @@ class AccountForgettingLoop(Loop):
             over = await sessions.forget(connection, Instant(now - _KEEP_OVER_US), batch_max)
             letters = await mailed_tokens.forget(connection, now, batch_max)
             tries = await logins.forget(connection, Instant(now - self._keep_history_us), batch_max)
-        forgotten = over + letters + tries
-        return Tick(seen=forgotten, applied=forgotten, more=batch_max in (over, letters, tries))
+            nobodys = await logins.forget_nobodys(connection, Instant(now - self._keep_nobodys_us), batch_max)
+        counts = (over, letters, tries, nobodys)
+        return Tick(seen=sum(counts), applied=sum(counts), more=batch_max in counts)

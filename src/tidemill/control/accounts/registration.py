@@ -9,7 +9,7 @@ from uuid import UUID
 
 from tidemill.control.accounts.caller_account import locked_caller_account
 from tidemill.control.context import Control
-from tidemill.control.http.limit_checks import limited, limited_by_address
+from tidemill.control.http.guard import limited, limited_by_address
 from tidemill.control.http.problems import RouteRefused, unless_refused
 from tidemill.control.notices.letters import ask_for_proof, may_write_to, tell, tell_address
 from tidemill.core.accounts.account import Account, AccountStateRefusal, Language

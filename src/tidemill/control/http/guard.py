@@ -18,7 +18,9 @@ from tidemill.control.http.statuses import RequestRefusal
 from tidemill.core.accounts.account import AccountStateRefusal
 from tidemill.core.accounts.permissions import RULES, RouteRule, why_forbidden
 from tidemill.core.accounts.roles import STRANGER, Caller, Credential
+from tidemill.core.accounts.sessions import SessionOrigin
 from tidemill.core.clock import SECOND, Instant
+from tidemill.core.rate_limits import Limit, address_key
 from tidemill.core.refusals import Refusal
 from tidemill.serving.http_door import OPERATORS
 from tidemill.serving.request_entry import ENTRY, RequestEntry
@@ -80,6 +82,20 @@ async def admit(request: Request, rule: RouteRule) -> None:
         if caller is not STRANGER:
             control.denials.note(caller.name, address, f"{request.method} {request.scope['route'].path}", refusal)
         raise RouteRefused(refusal)
+
+
+async def limited_by_address(control: Control, limit: Limit, device: SessionOrigin) -> None:
+    """Take one from the limit of the device's address, or refuse."""
+    await limited(control, limit, address_key(device.address))
+
+
+async def limited(
+    control: Control, limit: Limit, whose: str, *, cost: int = 1, refusal: Refusal = RequestRefusal.RATE_LIMITED
+) -> None:
+    """Take from a limit, or refuse. What costs more than the whole limit takes all of it."""
+    allowance = await control.limiter.allowed(whose, limit, min(cost, limit.count))
+    if not allowance.allowed:
+        raise RouteRefused(refusal, allowance.retry_after_s)
 
 
 def give_cookies(

@@ -1,7 +1,7 @@
 """Which limit holds for which caller."""
 
 from tidemill.core.accounts.roles import Caller, Credential, Role
-from tidemill.core.clock import HOUR, SECOND
+from tidemill.core.clock import DAY, HOUR, SECOND
 from tidemill.core.rate_limits import Limit, address_key
 from tidemill.core.settings.sections.edge import LimitsSettings
 
@@ -27,6 +27,7 @@ class CallerLimits:
         self.door = Limit("door", settings.login_per_minute, _MINUTE)
         self.mail = Limit("mail", settings.mail_per_hour, HOUR)
         self.orders = Limit("orders", settings.orders_per_minute, _MINUTE)
+        self.answers = Limit("answers", settings.answers_kib_per_day, DAY)
         self.credentials = Limit("credentials", settings.credentials_per_hour, HOUR)
 
     def of(self, caller: Caller) -> Limit:

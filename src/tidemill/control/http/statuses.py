@@ -65,6 +65,10 @@ class RequestRefusal(Refusal):
         "`Retry-After` says. A job counts once for each hundred tasks."
     )
     TOO_MANY_ORDERS_WAITING = "Too many orders of your account wait to be priced: wait for their answers, then go on."
+    TOO_MANY_ANSWERS = (
+        "The pool keeps as many answers to your Idempotency-Keys as it may in a day: wait as many seconds as "
+        "`Retry-After` says, or send the request without a key. Nothing was done."
+    )
     TOO_MANY_CREDENTIALS = (
         "Your account made too many API keys and join tokens in a short time: wait as many seconds as `Retry-After` "
         "says, or use those that you have."
@@ -83,6 +87,7 @@ STATUS: Mapping[Refusal, int] = {
     RequestRefusal.ACCOUNT_RATE_LIMITED: 429,
     RequestRefusal.TOO_MANY_ORDERS: 429,
     RequestRefusal.TOO_MANY_ORDERS_WAITING: 429,
+    RequestRefusal.TOO_MANY_ANSWERS: 429,
     RequestRefusal.TOO_MANY_CREDENTIALS: 429,
     RequestRefusal.WRONG_HOST: 421,
     DoorRefusal.TOO_MANY_CONNECTIONS: 503,

@@ -27,9 +27,9 @@ from tidemill.core.jobs.plans.happenings import AttemptHappening
 from tidemill.core.jobs.receipts import ReceiptRefusal, read_batch
 from tidemill.core.jobs.sandboxes import MIB
 from tidemill.core.notices.mail.letters import one_line
-from tidemill.store.events import events
 from tidemill.store.jobs import deliveries, work_plans
 from tidemill.store.jobs.deliveries import HeardAttempt, PrintedOutput, Signer
+from tidemill.store.nodes import node_reports
 from tidemill.store.nodes.node_reports import ReceivedReports, ReportBatch
 from tidemill.store.query import Connection
 
@@ -84,8 +84,9 @@ class AttemptReportIntake:
     ) -> None:
         """Do what follows from fresh reports, in the transaction that counts them as received."""
         delivered: dict[UUID, SignedReceipts] = {}
-        happenings, refused, printed = [], [], []
+        happenings, printed = [], []
         for received in applied:
+            refused: list[Event] = []
             for work in received.works:
                 match work:
                     case ReceiptsReport():
@@ -106,9 +107,8 @@ class AttemptReportIntake:
                         self._note(received.link.node_id, of, (Happening.ACCEPTED,), now)
                     case ProgressReport(of):
                         self._hear(received.link.node_id, of, now)
+            await node_reports.append_bounded(transaction, received, refused, self._parts.ids, now)
         await deliveries.keep_output(transaction, printed, self._output_max_bytes, self._parts.ids, now)
-        if refused:
-            await events.append(transaction, refused, self._parts.ids, now)
         if delivered or happenings:
             happenings = [self._with_acceptance(happening) for happening in happenings]
             batches = list(delivered.values())

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from tidemill.control.context import Control
-from tidemill.control.http.limit_checks import limited
+from tidemill.control.http.guard import limited
 from tidemill.control.http.problems import unless_refused
 from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.terms import work_terms

@@ -8,8 +8,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from tidemill.control.context import CallerPart, Control, ControlPart
-from tidemill.control.http.guard import GuardedRoute
-from tidemill.control.http.limit_checks import limited
+from tidemill.control.http.guard import GuardedRoute, limited
 from tidemill.control.http.problems import RouteRefused, documented, unless_refused
 from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.http.views import API, Timestamp, View

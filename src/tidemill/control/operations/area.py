@@ -8,6 +8,7 @@ from tidemill.control.operations.backup_loop import BackupDuty
 from tidemill.control.operations.housekeeping import (
     AnnounceLoop,
     ClockLoop,
+    DemandDuty,
     ForgettingLoop,
     HeartbeatLoop,
     LostProcessLoop,
@@ -27,6 +28,7 @@ def _loops(control: Control) -> list[Loop]:
         ForgettingLoop(control),
         KeyringLoop(control),
         PartitionDuty(control),
+        DemandDuty(control),
     ]
     if control.backups and control.settings.database.backups_enabled:
         loops.append(BackupDuty(control, control.backups.owner_url, control.backups.folder))

@@ -14,7 +14,7 @@ from tidemill.store import partitions
 from tidemill.store.accounts import quotas
 from tidemill.store.clock import DatabaseClock
 from tidemill.store.events import events
-from tidemill.store.jobs import jobs
+from tidemill.store.jobs import jobs, tasks
 from tidemill.store.operations import idempotent_answers, processes
 
 log = structlog.get_logger()
@@ -136,6 +136,19 @@ class ForgettingLoop(Loop):
         unconfirmed = await jobs.forget_unconfirmed(database, Instant(now - self._keep_jobs_us), batch_max)
         counts = (answers, old_processes, buckets, unconfirmed)
         return Tick(seen=sum(counts), applied=sum(counts), more=batch_max in counts)
+
+
+class DemandDuty(Duty):
+    """Forgets what tasks demanded once no open task does."""
+
+    name = "demands"
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts, period_s=3600.0)
+
+    async def perform(self, now: Instant) -> int:
+        batch_max = self.parts.settings.loops.batch_max
+        return await tasks.forget_demands(self.parts.loop_database, Instant(now - DAY), batch_max)
 
 
 class PartitionDuty(Duty):

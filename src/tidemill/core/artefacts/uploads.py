@@ -14,13 +14,16 @@ from uuid import UUID
 
 from tidemill.core.artefacts.artefact import Digest, Purpose
 from tidemill.core.artefacts.refusals import UploadRefusal
-from tidemill.core.clock import Instant
+from tidemill.core.clock import HOUR, Instant
 
 CHECKSUMS = ("sha1", "sha256")
 """tus requires SHA-1 of every server: it finds damage on the way. We rely on SHA-256 over all the bytes."""
 
 UPLOADS_MAX = 1_000
 """How many uploads of one account may be under way: each costs a directory, however small it is."""
+
+FINISHED_KEEP_US = HOUR
+"""How long a finished upload is remembered, for a client that missed the answer."""
 
 _CHECKSUM_BYTES = {"sha1": 20, "sha256": 32}
 

@@ -47,6 +47,7 @@ _FAILURES = Query("accounts/login/failures", Failures)
 _LIST = Query("accounts/login/list", LoginTry)
 _IS_NEW_DEVICE = Query("accounts/login/is_new_device", bool)
 _FORGET = Query("accounts/login/forget", UUID)
+_FORGET_NOBODYS = Query("accounts/login/forget_nobodys", UUID)
 
 
 async def record(
@@ -99,6 +100,11 @@ async def listed(connection: Connection, account_id: UUID, after: UUID | None, l
 
 async def forget(connection: Connection, before: Instant, limit: int) -> int:
     return len(await _FORGET.rows(connection, before=before, limit=limit))
+
+
+async def forget_nobodys(connection: Connection, before: Instant, limit: int) -> int:
+    """Delete old attempts at addresses that are nobody's: no owner will look at them."""
+    return len(await _FORGET_NOBODYS.rows(connection, before=before, limit=limit))
 
 
 def _sha256(address: Address) -> bytes:

@@ -4,7 +4,7 @@ before any other row of artefacts."""
 from typing import NamedTuple
 from uuid import UUID
 
-from tidemill.core.artefacts.retention import StorageRoom
+from tidemill.core.artefacts.retention import SMALLEST_BYTES, StorageRoom
 from tidemill.store.query import Connection, Query
 
 
@@ -20,7 +20,7 @@ _COUNT = Query("artefacts/artefact/count")
 
 async def room(transaction: Connection, account_id: UUID, quota_bytes: int = 0) -> StorageRoom:
     """An account's use of storage, locked: nobody else changes it meanwhile."""
-    usage = await _ROOM.only(transaction, account_id=account_id)
+    usage = await _ROOM.only(transaction, account_id=account_id, smallest_bytes=SMALLEST_BYTES)
     return StorageRoom(usage.used_bytes, usage.reserved_bytes, quota_bytes, usage.leaving_bytes)
 
 

@@ -13,7 +13,7 @@ from tidemill.core.artefacts.artefact import Digest, Purpose
 from tidemill.core.artefacts.grants import refused_result
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
 from tidemill.core.artefacts.retention import OverQuota, counted_bytes, refused_room
-from tidemill.core.artefacts.uploads import UPLOADS_MAX, Upload
+from tidemill.core.artefacts.uploads import FINISHED_KEEP_US, UPLOADS_MAX, Upload, expires_at
 from tidemill.core.clock import Instant
 from tidemill.store.artefacts import artefact_grants, artefact_usage
 from tidemill.store.query import Connection, Query
@@ -107,7 +107,9 @@ async def touch(connection: Connection, upload_id: UUID, expires_at: Instant, no
 
 async def finish(transaction: Connection, upload_id: UUID, artefact_id: UUID, now: Instant) -> Upload | None:
     """Mark an upload as finished; None if it is not under way. The caller holds the account's sums."""
-    row = await _FINISH.row(transaction, id=upload_id, artefact_id=artefact_id, now=now)
+    row = await _FINISH.row(
+        transaction, id=upload_id, artefact_id=artefact_id, until=expires_at(now, FINISHED_KEEP_US), now=now
+    )
     return row.upload() if row else None
 
 

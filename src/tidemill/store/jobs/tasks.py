@@ -11,6 +11,7 @@ from tidemill.core.clock import Instant
 from tidemill.core.jobs.plans.job_changes import NewTask
 from tidemill.core.placement.task_demand import stored_form
 from tidemill.core.settlement.pay import PayTerms
+from tidemill.store.database import Database
 from tidemill.store.query import Connection, Query
 
 
@@ -34,6 +35,7 @@ class _PlacedAttempt(NamedTuple):
 
 _MAKE = Query("jobs/task/make")
 _KEEP_DEMANDS = Query("jobs/demand/keep")
+_FORGET_DEMANDS = Query("jobs/demand/forget", UUID)
 _PLACE = Query("jobs/task/place", _PlacedAttempt, by_key=True)
 
 
@@ -42,7 +44,8 @@ async def make(
 ) -> None:
     """Make the tasks of a job and put them into the queue, in the transaction that confirms it."""
     demands = {task.demand.id: task.demand for task in tasks}
-    await _KEEP_DEMANDS.run(transaction, ids=list(demands), bodies=[stored_form(demand) for demand in demands.values()])
+    bodies = [stored_form(demand) for demand in demands.values()]
+    await _KEEP_DEMANDS.run(transaction, ids=list(demands), bodies=bodies, now=now)
     await _MAKE.run(
         transaction,
         job_id=job_id,
@@ -55,6 +58,12 @@ async def make(
         expected=[task.expected for task in tasks],
         costs_max_uc=[task.cost_max_uc for task in tasks],
     )
+
+
+async def forget_demands(database: Database, before: Instant, limit: int) -> int:
+    """Delete what no open task demands, and no job that was confirmed since then. Returns how many."""
+    async with database.connection() as connection:
+        return len(await _FORGET_DEMANDS.rows(connection, before=before, limit=limit))
 
 
 async def place(transaction: Connection, leases: Sequence[NewLease], now: Instant) -> Mapping[UUID, int]:

@@ -135,3 +135,4 @@ CREATE INDEX login_attempt_account ON login_attempt (account_id, id);
 CREATE INDEX login_attempt_failures ON login_attempt (address_sha256, at) WHERE result IN ('failed', 'code_wrong');
 CREATE INDEX login_attempt_used ON login_attempt (account_id, network, at) WHERE result IN ('ok', 'reset');
 CREATE INDEX login_attempt_age ON login_attempt (at);
+CREATE INDEX login_attempt_nobodys ON login_attempt (at) WHERE account_id IS NULL;

@@ -49,10 +49,12 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 $$;
 
 -- What tasks demand of a node, each once: its id is the first bits of the hash of its body. The thousands of tasks of a job
--- often differ in nothing that placement asks for.
+-- often differ in nothing that placement asks for. It is deleted when no open task has had it for a day.
 CREATE TABLE demand (
-    id    uuid PRIMARY KEY,
-    body  jsonb NOT NULL
+    id       uuid PRIMARY KEY,
+    body     jsonb NOT NULL,
+    -- When a job was last confirmed whose tasks demand it, to the hour.
+    used_at  timestamptz NOT NULL
 );
 
 CREATE TABLE task (

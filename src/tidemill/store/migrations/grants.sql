@@ -81,7 +81,7 @@ GRANT SELECT, INSERT, UPDATE (state, closing, quote, quote_expires_at, budget_uc
             cancelled, spent_uc, confirmed_at, deadline_at, ended_at)
     ON job TO {program};
 GRANT EXECUTE ON FUNCTION forget_unconfirmed_jobs TO {program};
-GRANT SELECT, INSERT ON demand TO {program};
+GRANT SELECT, INSERT, UPDATE (used_at), DELETE ON demand TO {program};
 GRANT SELECT, INSERT, UPDATE (ended, attempt_id, ended_at) ON task TO {program};
 GRANT SELECT, INSERT, UPDATE, DELETE ON task_queue, lease, call_off TO {program};
 GRANT USAGE ON SEQUENCE lease_number TO {program};

@@ -8,11 +8,12 @@ id.
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from tidemill.core.clock import Instant
+from tidemill.core.events.log import Event
 from tidemill.core.ids import Ids
 from tidemill.core.jobs.attempt_reports import AttemptReport
 from tidemill.core.nodes.health.alerts import of_machine
@@ -59,6 +60,8 @@ class ReceivedReports:
     left: bool = False
     others: tuple[Fact, ...] = ()
     works: tuple[AttemptReport, ...] = ()
+    told_until: Instant | None = field(default=None, compare=False)
+    """Until when the node's share of events is used up: see `events_allowed`."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ _CHANGE = Query("nodes/node_report/change")
 _DROP_DEVICES = Query("nodes/node_report/drop_devices")
 _DEVICES = Query("nodes/node_report/devices")
 _RECEIVED = Query("nodes/node_report/received")
+_TOLD = Query("nodes/node_report/told")
 
 
 async def apply(
@@ -135,7 +139,17 @@ async def apply(
     )
     if todo:
         await _write(transaction, todo, ids, now)
-    return [_applied(outcome) if isinstance(outcome, _Fresh) else outcome for outcome in weighed]
+    return [_applied(outcome, now) if isinstance(outcome, _Fresh) else outcome for outcome in weighed]
+
+
+async def append_bounded(
+    transaction: Connection, received: ReceivedReports, caused: Sequence[Event], ids: Ids, now: Instant
+) -> None:
+    """Append what a node's reports on its attempts caused, as far as its share of events goes. Its row is locked."""
+    allowed, until = events_allowed(len(caused), received.told_until, now)
+    if allowed:
+        await events.append(transaction, caused[:allowed], ids, now)
+        await _TOLD.run(transaction, node_id=received.link.node_id, told_until=until)
 
 
 def _weighed(
@@ -164,10 +178,16 @@ def _weighed(
     return _Fresh(reported, received + len(new), presence.told_until, known, weigh_reports(known, new, now))
 
 
-def _applied(fresh: _Fresh) -> ReceivedReports:
+def _applied(fresh: _Fresh, now: Instant) -> ReceivedReports:
     weighed = fresh.weighed
+    allowed, until = events_allowed(len(weighed.events), fresh.told_until, now)
     return ReceivedReports(
-        fresh.reported.link, fresh.received, weighed.leaves is not None, weighed.others, weighed.attempt_reports
+        fresh.reported.link,
+        fresh.received,
+        weighed.leaves is not None,
+        weighed.others,
+        weighed.attempt_reports,
+        until if allowed else fresh.told_until,
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from tidemill.core.clock import SECOND, Instant
+from tidemill.core.clock import Instant
 from tidemill.core.nodes.node import Node
 from tidemill.core.placement.seller import OwnerRecord, SellerDefaults, seller_of
 from tidemill.core.placement.supply import Seller
@@ -15,8 +15,9 @@ from tidemill.store.nodes import node_views, nodes
 from tidemill.store.query import Connection, Query
 
 PAGE = 200
-AGAIN_US = 30 * SECOND
-"""A node that declined a task, or was lost with it, does not get it again for this long."""
+AGAIN_S = 30
+"""A node that declined a task, or was lost with it, does not get it again for this long; four times as long after the
+second time, nine times after the third. So it cannot fill the record of attempts by declining."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ async def some(
 
 async def exclusions_of(connection: Connection, task_ids: Sequence[UUID], now: Instant) -> Mapping[UUID, Exclusions]:
     """The nodes that earlier attempts exclude for each of these tasks."""
-    tried = await _TRIED.rows(connection, task_ids=list(task_ids), since=Instant(now - AGAIN_US), unexpected=UNEXPECTED)
+    tried = await _TRIED.rows(connection, task_ids=list(task_ids), now=now, again_s=AGAIN_S, unexpected=UNEXPECTED)
     return {task.task_id: Exclusions(frozenset(task.node_ids), task.for_house, task.failures) for task in tried}
 
 

@@ -243,6 +243,14 @@ class LimitsSettings:
         high=COUNT_MAX,
         meaning="The quotes and confirmations a minute of one account; each hundred tasks begun count as one.",
     )
+    answers_kib_per_day: int = setting(
+        INTEGER,
+        16_384,
+        unit="KiB/day",
+        low=1_024,
+        high=COUNT_MAX,
+        meaning="How much of the answers to its Idempotency-Keys the pool keeps for one account a day.",
+    )
     credentials_per_hour: int = setting(
         INTEGER,
         100,

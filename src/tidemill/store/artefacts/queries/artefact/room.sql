@@ -4,4 +4,4 @@
 INSERT INTO artefact_usage (account_id) VALUES (:account_id)
 ON CONFLICT (account_id) DO UPDATE SET used_bytes = artefact_usage.used_bytes
 RETURNING used_bytes, reserved_bytes,
-    (SELECT coalesce(sum(size_bytes), 0)::bigint FROM artefact_content WHERE left_by = :account_id) AS leaving_bytes
+    (SELECT coalesce(sum(greatest(size_bytes, :smallest_bytes)), 0)::bigint FROM artefact_content WHERE left_by = :account_id) AS leaving_bytes
