@@ -207,7 +207,8 @@ def _want(dice: Random, number: int) -> QueuedTask:
     needs = matmul.needs(Matmul(side, side, side, Element.INT8, 0))
     demand = demand_of(Task(KIND, parameters, limits_of(needs, 60.0, ContainersSettings())))
     assert isinstance(demand, TaskDemand)
-    ids = (UUID(int=number), *(2 * [UUID(int=OWNERS + job)]))
+    customer_id = UUID(int=OWNERS + job)
+    ids = (UUID(int=number), UUID(int=job), customer_id, customer_id)
     return QueuedTask(1, *ids, 0, 0, Instant(job), b"", 10**9, demand.id, demand)
 
 
