@@ -2,8 +2,9 @@
 
 Each is one node, known by a key that follows from its number. It comes back by itself when its link breaks, and keeps
 what it reported until the pool says that it is safe, as a real agent's spool does; when its process is killed, that is
-lost. What it does with an offer is for whoever made it to say: `offered` and `called_off` are called with each order.
-Where it works on challenges, it does so on this machine, whatever it claims to be.
+lost. What it does with an offer is for whoever made it to say: `offered` and `called_off` are called with each order,
+and `safe` with the number of the last report that the pool has. Where it works on challenges, it does so on this
+machine, whatever it claims to be.
 """
 
 import asyncio
@@ -68,6 +69,8 @@ class Crowd:
     real: Machine | None = None
     """What challenges are worked on with; without it nobody answers them."""
 
+    safe: Callable[["WireAgent", int], None] = lambda *_: None
+    carries: bytes = CARRIES
     agents: "list[WireAgent]" = field(default_factory=list)
     away: "set[WireAgent]" = field(default_factory=set)
     _dialling: set[asyncio.Future[None]] = field(default_factory=set)
@@ -136,6 +139,11 @@ class WireAgent(asyncio.Protocol):
     @property
     def is_linked(self) -> bool:
         return self.link is not None and self.link.state is LinkPhase.OPEN
+
+    @property
+    def last_number(self) -> int:
+        """The number of its newest report; the pool says up to which number all are safe."""
+        return (self._safe or 0) + len(self._spool)
 
     def report(self, *reports: Report) -> None:
         """Say something, now or as soon as there is a link again."""
@@ -268,7 +276,7 @@ class WireAgent(asyncio.Protocol):
             self._safe = received
             self._spool = [
                 Facts("machine", facts_of(self.crowd.claimed(self.number))),
-                Facts("sandbox", CARRIES),
+                Facts("sandbox", self.crowd.carries),
                 *self._spool,
             ]
         self._forget(received)
@@ -284,6 +292,7 @@ class WireAgent(asyncio.Protocol):
         assert self._safe is not None
         del self._spool[: max(0, received - self._safe)]
         self._safe = max(self._safe, received)
+        self.crowd.safe(self, received)
 
 
 def _now() -> Instant:
