@@ -44,6 +44,7 @@ READING: Mapping[str, tuple[str, ...]] = {
     "jobs logs": (_ID,),
     "jobs result": (_ID,),
     "artefacts list": (),
+    "artefacts usage": (),
     "artefacts show": (_ID,),
     "artefacts get": (_ID,),
     "models list": (),
