@@ -25,6 +25,7 @@ ADDRESS = "bench@pool.example"
 UNLIMITED = {
     **{f"TIDEMILL_LIMITS_{who}_PER_MINUTE": "10000000" for who in ("ACCOUNT", "CUSTOMER", "STRANGER")},
     "TIDEMILL_LOGIN_ACCESS_TOKEN_S": "1h",
+    "TIDEMILL_ARTEFACTS_FREE_BYTES": "100GiB",
 }
 """Limits that no benchmark reaches."""
 
