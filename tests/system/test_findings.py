@@ -16,7 +16,15 @@ import pytest
 
 from tests.control.jobs.test_jobs import Customer, Shop, uc
 from tests.worlds.agents.cheating_agent import CheatingMachine, cheating_machines_in
-from tests.worlds.agents.cheats import AddedTime, Dawdling, LogFlood, MadeUpFailure, SlowChallenge, WrongResult
+from tests.worlds.agents.cheats import (
+    AddedTime,
+    Dawdling,
+    LogFlood,
+    MadeUpFailure,
+    RotatedEmbeddings,
+    SlowChallenge,
+    WrongResult,
+)
 from tests.worlds.places import reachable_directory
 from tests.worlds.pools.agents import LIGHT, house_token, join_token
 from tests.worlds.pools.people import MANY, People, Person, people_of
@@ -277,6 +285,18 @@ def test_h4_a_node_that_tells_the_same_lines_without_end_fills_no_disk(scene: Sc
     job_id = begun(ann, product())
     assert ann.over(job_id)["state"] == "completed"
     assert MIB < len(printed(scene, job_id)) <= 2 * MIB, "14 MB were told"
+
+
+def test_m6_embeddings_that_are_turned_a_little_do_not_pass(scene: Scene) -> None:
+    """By 0.29 rad, which left a cosine of 0.958: above what passes for generated text."""
+    ann = scene.open(scene.first, scene.house)
+    scene.first.machine.cheat(RotatedEmbeddings(0.29))
+    job_id = begun(ann, {"kind": "embed", "parameters": {"texts": ["a mill", "the tide", "a wheel"]}})
+    ended, tried = ann.over(job_id), attempts(ann, job_id)
+    assert ended["state"] == "completed"
+    turned = of(scene.first, tried)
+    assert (turned["verdict"], uc(turned["paid"])) == ("fail", 0)
+    assert (tried[-1]["node_id"], tried[-1]["verdict"]) == (scene.house.node_id, "pass")
 
 
 def test_m7_a_larger_share_of_a_machine_costs_more_and_a_tiny_task_at_least_its_start(scene: Scene) -> None:
