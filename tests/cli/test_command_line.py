@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -195,3 +196,9 @@ def test_the_daily_backup_is_made_kept_and_limited(place: Path) -> None:
         "tidemill-20200128T000000Z.dump",
         made["body"]["file"],
     ]
+
+
+def test_the_command_starts_without_loading_numpy() -> None:
+    """It takes a fifth of a second; and its threads get signals that a command blocks while it keeps a new token."""
+    line = "import sys, tidemill.cli.main; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", line], check=False).returncode == 0

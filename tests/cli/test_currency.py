@@ -2,12 +2,14 @@
 
 import secrets
 from collections.abc import Iterator
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from tests.worlds.places import reachable_directory
 from tests.worlds.pools.pool import Pool, Running, pool_in
+from tests.worlds.pools.two_operators import two_operators
 from tidemill.core.currency import CREDIT
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
@@ -54,11 +56,12 @@ async def test_every_amount_is_shown_in_the_pools_own_name_and_kept_under_one_wo
 
 
 @pytest.mark.parametrize("written", ["token", CREDIT])
-def test_either_name_means_the_same_money(pool: Pool, up: Running, written: str) -> None:
+def test_either_name_means_the_same_money(pool: Pool, up: Running, tmp_path: Path, written: str) -> None:
+    ann, _ = two_operators(up)
     asked = {"debit": str(BANK.id), "credit": str(CUSTOMER.id), "amount": "1", "reason": "lost", "currency": written}
-    made = up.post("/api/v1/ledger/adjustments", json=asked, headers=up.operator)
+    made = up.post("/api/v1/ledger/adjustments", json=asked, headers=ann.bearer)
     assert (made.status_code, made.json()["currency"]) == (201, "token")
     told = pool.run("ledger", "post", "--debit", "external:bank", "--credit", "commission", "--amount", "2",
-                    "--reason", "found", "--currency", written)  # fmt: skip
+                    "--reason", "found", "--currency", written, **ann.log_in(up, tmp_path))  # fmt: skip
     assert told.returncode == 0, told.stderr
     assert {one["currency"] for one in pool.json("ledger", "adjustments")} == {"token"}

@@ -28,6 +28,7 @@ READING: Mapping[str, tuple[str, ...]] = {
     "ledger accounts": (),
     "ledger show": (_ID,),
     "ledger holds": (),
+    "trust reviews": (),
     "ledger check": (),
     "ledger adjustments": (),
     "ledger archives": (),
@@ -76,7 +77,7 @@ nodes unsuspend | nodes remove | nodes tokens make | nodes tokens revoke | jobs 
 jobs cancel | jobs extend | run matmul | run embed | run script | run render | artefacts put
 artefacts delete | models add | models remove | admin stop | admin start | admin settings approve
 admin settings reject | admin block | admin unblock | admin roles | admin kyc | admin remove-second-factor
-mail retry | mail test | keys create | keys revoke | keys rotate | agent join | agent run | agent drain
+trust decide | mail retry | mail test | keys create | keys revoke | keys rotate | agent join | agent run | agent drain
 agent pause | agent resume | agent leave | agent install | agent uninstall | agent rules set
 """
 CHANGING = frozenset(name.strip() for line in _CHANGING.split("\n") for name in line.split("|")) - {""}

@@ -73,7 +73,8 @@ async def read_inside(home: Home, engine: Path | None) -> str:
 
 
 def without_random_parts(text: str) -> list[str]:
-    """Its lines without what is random; an engine makes its mounts in any order."""
+    """Its lines without what is random; an engine makes its mounts, and its environment, in any order."""
+    text = text.replace("\x00", "\n")
     for pattern, name in RANDOM:
         text = re.sub(pattern, name, text)
     return sorted(text.splitlines())

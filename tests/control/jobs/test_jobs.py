@@ -365,6 +365,7 @@ def test_logs_are_followed_until_the_job_is_over(shop: Shop) -> None:
     job = ann.order()["id"]
     ann.post(f"/{job}/confirm")
     shop.people.run(_print(shop.people, job, "hello", "world"))
+    until(lambda: len(ann.get(f"/{job}/logs").json()["items"]) == 2, "no open transaction could still add lines before")
     page = ann.get(f"/{job}/logs", limit="1").json()
     assert ([one["text"] for one in page["items"]], page["has_more"]) == (["hello"], True)
     rest = ann.get(f"/{job}/logs", after=page["after"]).json()

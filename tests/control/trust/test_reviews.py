@@ -17,7 +17,7 @@ from tidemill.control.trust.verifying_loop import VerifyingLoop
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.settings.sections.artefacts import ArtefactsSettings
-from tidemill.core.trust.checks.judgement import ReviewDecision, ReviewRefusal
+from tidemill.core.trust.reviews import ReviewDecision, ReviewRefusal
 from tidemill.store.database import Database
 from tidemill.store.jobs.leases import AttemptAssignment
 from tidemill.store.trust import reviews

@@ -11,7 +11,7 @@ from tidemill.cli.nodes.rule_words import wish, written
 from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.clock import Instant
 from tidemill.core.events.log import KINDS, Event
-from tidemill.core.jobs.events import ReceiptsRefused, TimesDoubted
+from tidemill.core.jobs.events import ReceiptsRefused, ReviewAsked, ReviewDecided, TimesDoubted
 from tidemill.core.nodes.challenge.events import NodeChallengeFailed, NodeChallengePassed
 from tidemill.core.nodes.challenge.figures import Figures, MachineFigures
 from tidemill.core.nodes.events import (
@@ -70,6 +70,8 @@ EVENTS: list[tuple[Event, str]] = [
         "The signature is not the node's.",
     ),
     (TimesDoubted(OWNER, NODE, UUID(int=3), "Only 5 ms passed."), "cannot be true: Only 5 ms passed."),
+    (ReviewAsked(OWNER, NODE, UUID(int=3), "Only 5 ms passed."), "waits for an operator: Only 5 ms passed."),
+    (ReviewDecided(OWNER, NODE, UUID(int=3), "pass", "seen", "operator"), "decided on a result, pass: seen"),
 ]
 
 

@@ -13,7 +13,7 @@ from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, pri
 from tidemill.core.clock import as_datetime
 from tidemill.core.ids import Ids
 from tidemill.core.refusals import Refusal
-from tidemill.core.trust.checks.judgement import ReviewDecision
+from tidemill.core.trust.reviews import ReviewDecision
 from tidemill.store.clock import read_clock
 from tidemill.store.events import events
 from tidemill.store.trust import reviews as stored_reviews

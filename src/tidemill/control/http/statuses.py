@@ -35,8 +35,8 @@ from tidemill.core.operations.switches import SwitchRefusal
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.critical import SettingChangeRefusal
-from tidemill.core.trust.checks.judgement import ReviewRefusal
 from tidemill.core.trust.proofs.refusals import ProofRefusal
+from tidemill.core.trust.reviews import ReviewRefusal
 from tidemill.serving.request_entry import DoorRefusal
 from tidemill.store.ledger.archive import ArchiveRefusal
 from tidemill.store.ledger.books import PastRefusal

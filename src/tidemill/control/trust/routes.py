@@ -12,7 +12,7 @@ from tidemill.control.http.idempotency import IdempotencyPart
 from tidemill.control.http.problems import documented, unless_refused
 from tidemill.control.http.views import API, OperatorReason, Timestamp, View
 from tidemill.core.clock import Instant
-from tidemill.core.trust.checks.judgement import ReviewDecision
+from tidemill.core.trust.reviews import ReviewDecision
 from tidemill.store.operations.idempotent_answers import HttpAnswer
 from tidemill.store.query import Connection
 from tidemill.store.trust import reviews

@@ -4,7 +4,7 @@ Nothing is paid and nobody is blamed until somebody has decided. Whoever verifie
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import Instant
@@ -12,9 +12,12 @@ from tidemill.core.ids import Ids
 from tidemill.core.jobs.events import ReviewAsked, ReviewDecided
 from tidemill.core.reasons import ReasonRefusal, checked_reason
 from tidemill.core.refusals import Refusal
-from tidemill.core.trust.checks.judgement import ReviewDecision, ReviewRefusal, UncheckedResult
+from tidemill.core.trust.reviews import ReviewDecision, ReviewRefusal
 from tidemill.store.events import events
 from tidemill.store.query import Connection, Query
+
+if TYPE_CHECKING:  # judging loads numpy, which a command has no use for
+    from tidemill.core.trust.checks.judgement import UncheckedResult
 
 
 class Review(NamedTuple):
@@ -35,7 +38,7 @@ _LIST = Query("trust/review/list", Review)
 _DECIDE = Query("trust/review/decide", UUID)
 
 
-async def ask(transaction: Connection, result: UncheckedResult, doubt: str, ids: Ids, now: Instant) -> bool:
+async def ask(transaction: Connection, result: "UncheckedResult", doubt: str, ids: Ids, now: Instant) -> bool:
     """Ask an operator about a result. False if somebody was asked before, or the result is judged."""
     row = await _ASK.row(transaction, attempt_id=result.attempt_id, lease=result.lease, doubt=doubt, now=now)
     if row is not None:

@@ -14,8 +14,9 @@ from tidemill.core.ids import Ids
 from tidemill.core.jobs.plans.happenings import AttemptHappening, WorkTerms
 from tidemill.core.jobs.plans.work_plan import WorkPlan
 from tidemill.core.jobs.receipts import Receipt, ReceiptRefusal, inclusion, read_receipt
-from tidemill.core.trust.checks.judgement import UNEXPECTED, ReviewDecision, SecondExecution, UncheckedResult
+from tidemill.core.trust.checks.judgement import UNEXPECTED, SecondExecution, UncheckedResult
 from tidemill.core.trust.checks.timing import AttemptTimes, MeasuredSpeeds
+from tidemill.core.trust.reviews import ReviewDecision
 from tidemill.store.database import Database
 from tidemill.store.jobs import work_plans
 from tidemill.store.query import Query

@@ -14,7 +14,7 @@ if none can, an operator decides.
 import hashlib
 import hmac
 from dataclasses import dataclass
-from enum import Enum, StrEnum
+from enum import Enum
 from typing import NamedTuple
 from uuid import UUID
 
@@ -22,11 +22,11 @@ from tidemill.core.jobs.attempt import Happening
 from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.jobs.plans.happenings import AttemptHappening, CheckNotes
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
-from tidemill.core.refusals import Refusal
 from tidemill.core.settlement.pay import UsedTime
 from tidemill.core.trust.checks.task_checks import is_provable
 from tidemill.core.trust.checks.timing import AttemptTimes, MeasuredSpeeds
 from tidemill.core.trust.checks.verdict import Ruling
+from tidemill.core.trust.reviews import ReviewDecision
 
 THE_POOL = UUID(int=0)
 """The account that orders audits: nobody's, so no customer sees them among their tasks, waits or pays for them."""
@@ -69,17 +69,6 @@ class NextStep(Enum):
     REPEAT = "A house node executes the task."
     REPEAT_AGAIN = "The house's result differs: see whether it comes to the same one again."
     ASK = "An operator decides."
-
-
-class ReviewDecision(StrEnum):
-    """What an operator decides about a result."""
-
-    PASS = "pass"  # noqa: S105  # a decision, no secret
-    FAIL = "fail"
-
-
-class ReviewRefusal(Refusal):
-    REVIEW_UNKNOWN = "No result of this attempt waits for a decision: see `tidemill trust reviews` for those that do."
 
 
 @dataclass(frozen=True)
