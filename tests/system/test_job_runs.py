@@ -52,7 +52,7 @@ def test_one_line_multiplies_matrices_and_tells_result_verdict_and_price(ann: Cu
     desk.keep(ann.person, ann.shop.people.session(ann.person))
     before_uc = ann.available_uc
     sizes = ("--m", "64", "--n", "64", "--k", "64", "--tasks", "2")
-    done = desk.json("run", "matmul", *sizes, "--output", str(tmp_path / "out"))
+    done = desk.json("run", "matmul", *sizes, "--out", str(tmp_path / "out"))
     assert done["job"]["state"] == "completed"
     assert [one["verdict"] for one in done["results"]] == ["pass", "pass"]
     assert 0 < float(done["job"]["spent"]) <= float(done["job"]["quote"]["high"])
@@ -72,7 +72,7 @@ def test_a_private_result_is_checked_paid_and_opened_at_its_customers_alone(
     desk = Desk(tmp_path / "home", ann.shop.running.port, tmp_path)
     desk.keep(ann.person, ann.shop.people.session(ann.person))
     sizes = ("--m", str(side), "--n", str(side), "--k", "8", "--seed", "7")
-    done = desk.json("run", "matmul", *sizes, "--private", "--output", str(tmp_path / "out"))
+    done = desk.json("run", "matmul", *sizes, "--private", "--out", str(tmp_path / "out"))
     job_id, [result] = done["job"]["id"], done["results"]
     assert (done["job"]["private"], result["verdict"]) == (True, "pass")
     product = drawn_rows(7, LEFT, "int8", 8, range(side)).astype(np.int32) @ drawn_rows(
@@ -86,10 +86,10 @@ def test_a_private_result_is_checked_paid_and_opened_at_its_customers_alone(
     assert "Only you" in desk.run("jobs", "show", job_id).stdout
     key = tmp_path / "tidemill" / "result.key"
     key.rename(tmp_path / "elsewhere")
-    again = desk.run("jobs", "result", job_id, "--output", str(tmp_path / "again"))
+    again = desk.run("jobs", "result", job_id, "--out", str(tmp_path / "again"))
     assert (again.returncode, str(key) in again.stderr) == (1, True)
     (tmp_path / "elsewhere").rename(key)
-    assert desk.run("jobs", "result", job_id, "--output", str(tmp_path / "again")).returncode == 0
+    assert desk.run("jobs", "result", job_id, "--out", str(tmp_path / "again")).returncode == 0
     assert np.array_equal(np.load(tmp_path / "again" / "task-0" / "c.npy"), product)
 
 

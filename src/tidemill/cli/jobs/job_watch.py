@@ -179,4 +179,4 @@ def _write(target: Path, content: bytes) -> Path:
 
 
 def _already_there(target: Path) -> CommandRefused:
-    return CommandRefused(f"{target} is there already: move it away, or choose another folder with --output.")
+    return CommandRefused(f"{target} is there already: move it away, or choose another folder with --out.")

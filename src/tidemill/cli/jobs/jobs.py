@@ -13,6 +13,7 @@ from tidemill.cli.jobs.explanation_view import print_why_job
 from tidemill.cli.jobs.job_files import read_job, with_inputs
 from tidemill.cli.jobs.job_view import print_job, print_jobs, print_quote, print_results, say_plan
 from tidemill.cli.jobs.job_watch import ROUTE, order_job, results_of, wait_until_over
+from tidemill.cli.jobs.order_options import OutFolder, Private
 from tidemill.cli.jobs.private_results import made_private
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, report
 from tidemill.core.jobs.job import JobState
@@ -23,8 +24,6 @@ app = typer.Typer(help="Jobs: order, quote, confirm, follow, fetch the result.",
 Which = Annotated[UUID, typer.Argument(metavar="JOB", help="The job's id.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Confirm without asking.")]
 Wait = Annotated[bool, typer.Option("--wait", "-w", help="Wait until the job is over, and tell how far it is.")]
-Private = Annotated[bool, typer.Option("--private", help="Seal the results: only you and the pool's check open them.")]
-Folder = Annotated[Path | None, typer.Option("--output", "-o", help="Put the files of the result into this folder.")]
 
 
 @app.command()
@@ -138,11 +137,11 @@ def logs(
 
 
 @app.command()
-def result(job: Which, output: Folder = None, as_json: AsJson = False) -> None:
-    """What came of each task of a job that is over; with --output the files themselves."""
+def result(job: Which, out: OutFolder = None, as_json: AsJson = False) -> None:
+    """What came of each task of a job that is over; with --out the files themselves."""
     caller = operator_caller()
     results = results_of(caller, str(job))
-    files = job_watch.keep_results(caller, results, output) if output else []
+    files = job_watch.keep_results(caller, results, out) if out else []
     if as_json:
         print_json({"items": results, "files": [str(file) for file in files]})
         return

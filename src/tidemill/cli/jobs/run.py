@@ -3,7 +3,6 @@
 It confirms by itself if the highest possible cost is within --max-budget, and only if some online node can do the job.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,40 +13,22 @@ from tidemill.cli.client.pool_caller import PoolCaller, pool_caller
 from tidemill.cli.jobs.job_files import read_job
 from tidemill.cli.jobs.job_view import print_results, say_plan
 from tidemill.cli.jobs.job_watch import confirm_job, keep_results, order_job, paid_of, results_of, wait_until_over
+from tidemill.cli.jobs.order_options import OrderOptions, with_options
 from tidemill.cli.jobs.private_results import made_private
-from tidemill.cli.terminal.output import AsJson, CommandRefused, Exit, print_json
+from tidemill.cli.terminal.output import CommandRefused, Exit, print_json
 from tidemill.core.jobs.kinds.embed import INLINE_MAX, TEXT_MAX_BYTES
 from tidemill.core.jobs.kinds.matmul import SIDE_MAX, Element
 from tidemill.core.jobs.kinds.script import PROGRAM_MAX_BYTES
-from tidemill.core.jobs.kinds.task_body import Priority
 from tidemill.host.standard_error import say
 
 app = typer.Typer(help="Order a job, wait for it and fetch its result, in one line.", no_args_is_help=True)
 
-Budget = Annotated[str, typer.Option(help="The most that it may cost, in credits; above, nothing is confirmed.")]
-Urgency = Annotated[Priority, typer.Option(help="How urgent it is.")]
-Folder = Annotated[Path | None, typer.Option("--output", "-o", help="Put the files of the result into this folder.")]
-Private = Annotated[bool, typer.Option("--private", help="Seal the results: only you and the pool's check open them.")]
-Tasks = Annotated[str | None, typer.Option(help="How many tasks, or a range such as 4..16; as it suits else.")]
 Side = Annotated[int, typer.Option(min=1, max=SIDE_MAX)]
-
-BUDGET = "1"
-
-
-@dataclass(frozen=True)
-class OrderOptions:
-    """Options that every kind of job has, and where its result goes."""
-
-    max_budget: str
-    priority: Priority
-    tasks: str | None
-    private: bool
-    output: Path | None
-    as_json: bool
 
 
 @app.command()
-def matmul(  # noqa: PLR0913  # each is an option of the command
+@with_options
+def matmul(  # each is an option of the command
     *,
     m: Side = 1024,
     n: Side = 1024,
@@ -55,82 +36,63 @@ def matmul(  # noqa: PLR0913  # each is an option of the command
     element: Annotated[Element, typer.Option(help="What the matrices hold.")] = Element.INT8,
     seed: Annotated[int, typer.Option(min=0, help="From which the matrices are drawn.")] = 1,
     gpu: Annotated[bool, typer.Option("--gpu", help="On a GPU.")] = False,
-    max_budget: Budget = BUDGET,
-    priority: Urgency = Priority.NORMAL,
-    tasks: Tasks = None,
-    private: Private = False,
-    output: Folder = None,
-    as_json: AsJson = False,
+    options: OrderOptions,
 ) -> None:
     """Multiply two matrices that are drawn from a seed."""
     sizes: dict[str, Any] = {"m": m, "n": n, "k": k, "element": element.value, "seed": seed, "devices": int(gpu)}
-    _run("matmul", sizes, {}, OrderOptions(max_budget, priority, tasks, private, output, as_json))
+    _run("matmul", sizes, {}, options)
 
 
 @app.command()
-def embed(  # noqa: PLR0913  # each is an option of the command
+@with_options
+def embed(  # each is an option of the command
     texts: Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="The texts themselves.")] = None,
     *,
     file: Annotated[Path | None, typer.Option(help="A file with one text a line instead.")] = None,
-    max_budget: Budget = BUDGET,
-    priority: Urgency = Priority.NORMAL,
-    tasks: Tasks = None,
-    private: Private = False,
-    output: Folder = None,
-    as_json: AsJson = False,
+    options: OrderOptions,
 ) -> None:
     """Embed texts: 384 numbers for each."""
     all_texts = _texts(file) if file else list(texts or ())
     if not all_texts or len(all_texts) > INLINE_MAX:
         raise CommandRefused(f"Give 1 to {INLINE_MAX} texts; more of them go into a job file, as the input `texts`.")
-    _run("embed", {"texts": all_texts}, {}, OrderOptions(max_budget, priority, tasks, private, output, as_json))
+    _run("embed", {"texts": all_texts}, {}, options)
 
 
 @app.command()
-def script(  # noqa: PLR0913  # each is an option of the command
+@with_options
+def script(  # each is an option of the command
     program: Annotated[Path, typer.Argument(metavar="PROGRAM", help="A Python program; it writes below out/.")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGUMENT...", help="What it is given.")] = None,
     *,
     seconds: Annotated[int, typer.Option(min=1, help="How long it may take.")] = 60,
     memory: Annotated[int, typer.Option(min=16, help="Its memory, in MiB.")] = 512,
     inputs: Annotated[list[Path] | None, typer.Option("--input", help="A file that it finds below /inputs.")] = None,
-    max_budget: Budget = BUDGET,
-    priority: Urgency = Priority.NORMAL,
-    tasks: Tasks = None,
-    private: Private = False,
-    output: Folder = None,
-    as_json: AsJson = False,
+    options: OrderOptions,
 ) -> None:
     """Run a Python program. With --tasks each finds its number where {task} stands in its arguments."""
     text = _text(program, PROGRAM_MAX_BYTES)
     parameters = {"seconds": seconds, "program": text, "arguments": list(arguments or ()), "memory_mib": memory}
     input_ids = {file.name: upload_file(file, file.name, UploadPurpose.INPUT)["id"] for file in inputs or ()}
-    _run("script", parameters, input_ids, OrderOptions(max_budget, priority, tasks, private, output, as_json))
+    _run("script", parameters, input_ids, options)
 
 
 @app.command()
-def render(  # noqa: PLR0913  # each is an option of the command
+@with_options
+def render(  # each is an option of the command
     scene: Annotated[Path, typer.Argument(metavar="SCENE", help="A scene, in YAML or JSON.")],
     *,
     width: Annotated[int, typer.Option(min=1, max=32_768)] = 640,
     height: Annotated[int, typer.Option(min=1, max=32_768)] = 480,
     samples: Annotated[int, typer.Option(min=1, max=4096, help="Rays a pixel.")] = 4,
-    max_budget: Budget = BUDGET,
-    priority: Urgency = Priority.NORMAL,
-    tasks: Tasks = None,
-    private: Private = False,
-    output: Folder = None,
-    as_json: AsJson = False,
+    options: OrderOptions,
 ) -> None:
     """Render a picture, in bands that fit together."""
     parameters = {"scene": read_job(scene), "width": width, "height": height, "samples": samples}
-    _run("render", parameters, {}, OrderOptions(max_budget, priority, tasks, private, output, as_json))
+    _run("render", parameters, {}, options)
 
 
 def _run(kind: str, parameters: dict[str, Any], inputs: dict[str, str], options: OrderOptions) -> None:
-    body: dict[str, Any] = {"kind": kind, "parameters": parameters, "max_budget": options.max_budget}
-    body |= {"priority": options.priority.value, "inputs": inputs}
-    body |= {} if options.tasks is None else {"tasks": options.tasks}
+    body: dict[str, Any] = {"kind": kind, "parameters": parameters, "inputs": inputs, **options.order_fields()}
     caller = pool_caller()
     job = order_job(caller, made_private(body) if options.private else body)
     say_plan(job)
@@ -146,7 +108,7 @@ def _run(kind: str, parameters: dict[str, Any], inputs: dict[str, str], options:
 def _show_outcome(caller: PoolCaller, job: dict[str, Any], options: OrderOptions) -> None:
     """Show the result, its verdict and its price."""
     results = results_of(caller, job["id"])
-    files = keep_results(caller, results, options.output) if options.output else []
+    files = keep_results(caller, results, options.out) if options.out else []
     if options.as_json:
         print_json({"job": job, "results": results, "files": [str(file) for file in files]})
     else:
@@ -156,7 +118,7 @@ def _show_outcome(caller: PoolCaller, job: dict[str, Any], options: OrderOptions
         say(f"The job {job['id']} is {job['state']}, and cost {job['spent']} {job['currency']}s.")
         for file in files:
             say(f"{file} is there.")
-        if options.output and not files:
+        if options.out and not files:
             say("The result has no files. A program leaves them below out/.")
     if job["state"] != "completed":
         raise typer.Exit(Exit.NO)
