@@ -2,14 +2,33 @@
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.worlds.places import reachable_directory
 from tidemill.agent.home.home import Home
 from tidemill.agent.home.home import prepare as prepare_home
 from tidemill.agent.home.leave_wish import forget_everything
 from tidemill.agent.home.place import ABANDONED_S, kept_place, prepare_place, remove_abandoned
+
+NOBODY = 65534
+
+
+@contextmanager
+def as_nobody_if_root(owned: Path) -> Iterator[None]:
+    """Nothing is closed to root, so root acts as somebody else, who owns the directory."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.chown(owned, NOBODY, -1)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
 
 
 def prepare(home: Home) -> None:
@@ -45,15 +64,15 @@ def test_two_homes_have_two_places(home: Home) -> None:
     assert other.place != home.place
 
 
-def test_a_home_whose_surroundings_are_closed_has_its_place_inside(tmp_path: Path) -> None:
-    if os.geteuid() == 0:
-        pytest.skip("nothing is closed to root")
-    closed = tmp_path / "closed"
-    home = Home(closed / "agent")
-    prepare_home(home)
-    closed.chmod(0o500)
-    prepare_place(home.path)
-    assert home.place.parent == home.path
+def test_a_home_whose_surroundings_are_closed_has_its_place_inside() -> None:
+    with reachable_directory() as closed:
+        home = Home(closed / "agent")
+        with as_nobody_if_root(closed):
+            prepare_home(home)
+            closed.chmod(0o500)
+            prepare_place(home.path)
+            assert home.place.parent == home.path
+            closed.chmod(0o700)
 
 
 def test_a_place_goes_when_its_home_is_gone(home: Home) -> None:
