@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidemill.core.ledger.spreadsheets import harmless
 from tidemill.core.money import AMOUNT_MAX_UC, MoneyRefusal, credits_of, micro_credits
-from tidemill.core.spreadsheets import harmless
 
 AMOUNTS_UC = st.integers(0, AMOUNT_MAX_UC)
 

@@ -25,9 +25,9 @@ from tidemill.cli.terminal.checks import print_checks
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table
 from tidemill.core.clock import as_datetime, as_instant
 from tidemill.core.ledger import AccountKind
+from tidemill.core.ledger.spreadsheets import harmless
 from tidemill.core.money import credits_of
 from tidemill.core.refusals import Refusal
-from tidemill.core.spreadsheets import harmless
 from tidemill.store.ledger import books
 from tidemill.store.ledger.archive import check_archives
 from tidemill.store.ledger.books import Balance, OpenHold, StatementLine

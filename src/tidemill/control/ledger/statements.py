@@ -15,8 +15,8 @@ from tidemill.control.context import Control
 from tidemill.core.clock import as_datetime
 from tidemill.core.currency import shown_currency
 from tidemill.core.faults import DatabaseFault
+from tidemill.core.ledger.spreadsheets import harmless
 from tidemill.core.money import credits_of
-from tidemill.core.spreadsheets import harmless
 from tidemill.store.ledger import books
 from tidemill.store.ledger.books import Balance, StatementLine
 
