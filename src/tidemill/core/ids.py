@@ -10,6 +10,9 @@ from uuid import UUID, SafeUUID
 from tidemill.core.clock import Instant
 
 RANDOM_BITS = 62
+SHORT_DIGITS = 8
+"""How many hexadecimal digits of its random end make an id's short form."""
+
 _VERSION = 7 << 76
 _VARIANT = 2 << 62
 _UNKNOWN = SafeUUID.unknown
@@ -42,6 +45,11 @@ def id_of(text: str) -> UUID:
     number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
     number = number & ~(0xF << 76) | 8 << 76
     return uuid_of(number & ~(0x3 << 62) | _VARIANT)
+
+
+def short_id(identifier: UUID | str) -> str:
+    """An id as people read and write it: its last digits. The beginning is time, and repeats."""
+    return str(identifier)[-SHORT_DIGITS:]
 
 
 def first_id_at(at: Instant) -> UUID:

@@ -44,7 +44,6 @@ _NODES = tuple(
 )
 """The owner of each node, its share of the processors, and its price for an hour, in credits."""
 
-_UNNAMED = "node-"
 _POLL_S = 0.3
 _READY_S = 120.0
 _LEAVE_S = 5.0
@@ -197,8 +196,6 @@ class LocalNodes:
         while time.monotonic() < deadline and self._processes[node].returncode is None:
             if node_id := self._node_id(node):
                 view = await self._ask(node, "GET", f"/nodes/{node_id}")
-                if view["name"].startswith(_UNNAMED):
-                    await self._ask(node, "PATCH", f"/nodes/{node_id}", {"name": node.name})
                 reason = _why_no_work(view) if view["linked_at"] not in (None, old_link) else _NOT_LINKED
                 if not reason:
                     self._count_ready()

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.clock import Instant
+from tidemill.core.references import refused_name
 from tidemill.core.refusals import Refusal
 
 SECRET_BYTES = 40
@@ -99,10 +100,12 @@ def refused_key_use(key: ApiKey, address: str, now: Instant) -> KeyRefusal | Non
 
 def refused_key(
     *, name: str, role: Role, scopes: frozenset[Scope], expires_at: Instant | None, held: frozenset[Role], now: Instant
-) -> KeyRefusal | None:
+) -> Refusal | None:
     """Why an account with these roles may not have such a key."""
     if not 1 <= len(name) <= NAME_MAX or not name.isprintable() or not name.strip():
         return KeyRefusal.KEY_NAME_MALFORMED
+    if refusal := refused_name(name):
+        return refusal
     if role not in held:
         return KeyRefusal.KEY_ROLE_MISSING
     of_the_pool = scopes & OF_THE_POOL

@@ -9,6 +9,7 @@ Unguarded routes look at no credentials and count for no limit: they cost nothin
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from uuid import UUID
 
 from tidemill.core.accounts.roles import Caller, Credential, Role, Scope
 from tidemill.core.clock import Instant
@@ -226,6 +227,14 @@ def why_forbidden(rule: RouteRule, caller: Caller, now: Instant, fresh_us: int) 
         return PermissionRefusal.SESSION_NEEDED
     stale = rule.fresh and caller.credential is Credential.SESSION and now - caller.fresh_at > fresh_us
     return PermissionRefusal.FRESH_LOGIN_NEEDED if stale else None
+
+
+def whose_objects(rule: RouteRule, caller: Caller) -> UUID | None:
+    """The account among whose objects the caller finds those that they name; None is everybody's."""
+    if rule.whose is ObjectScope.ALL or (rule.whose is ObjectScope.OWN_OR_ALL and caller.is_operator):
+        return None
+    assert caller.account_id, "the guard lets only accounts act on what is their own"
+    return caller.account_id
 
 
 def _role_missing(roles: frozenset[Role], caller: Caller) -> PermissionRefusal | None:

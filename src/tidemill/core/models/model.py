@@ -9,6 +9,7 @@ from uuid import UUID
 
 from tidemill.core.artefacts.artefact import Artefact, Digest, Purpose
 from tidemill.core.clock import Instant
+from tidemill.core.references import refused_name
 from tidemill.core.refusals import Refusal
 
 NAME_MAX = 100
@@ -63,10 +64,12 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-def refused_model(description: ModelDescription, artefact: Artefact | None) -> ModelRefusal | None:
+def refused_model(description: ModelDescription, artefact: Artefact | None) -> Refusal | None:
     """Why the pool may not have such a model of this artefact; None if it may."""
     if not is_name(description.name):
         return ModelRefusal.MODEL_NAME_MALFORMED
+    if refusal := refused_name(description.name):
+        return refusal
     if not (_is_shown(description.source) and _is_shown(description.licence)):
         return ModelRefusal.MODEL_TEXT_MALFORMED
     if not all(0 <= mib <= MEMORY_MAX_MIB for mib in (description.memory_mib, description.gpu_memory_mib)):

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from tidemill.core.accounts.roles import Role
 from tidemill.core.clock import SECOND, Instant
+from tidemill.core.references import refused_name
 from tidemill.core.refusals import Refusal
 
 SECRET_BYTES = 32
@@ -85,10 +86,12 @@ def sha256(secret_part: str) -> bytes:
     return hashlib.sha256(secret_part.encode("utf-8", "surrogatepass")).digest()
 
 
-def refused_token(*, name: str, uses: int, lifetime_s: float) -> JoinTokenRefusal | None:
+def refused_token(*, name: str, uses: int, lifetime_s: float) -> Refusal | None:
     """Why nobody may have such a token. Labels are rules, and checked as such."""
     if not 1 <= len(name) <= NAME_MAX or not name.isprintable() or not name.strip():
         return JoinTokenRefusal.JOIN_TOKEN_NAME_MALFORMED
+    if refusal := refused_name(name):  # the machines that join with it get its name
+        return refusal
     if not 1 <= uses <= USES_MAX:
         return JoinTokenRefusal.JOIN_TOKEN_USES_MALFORMED
     return None if 1 <= lifetime_s <= LIFETIME_MAX_S else JoinTokenRefusal.JOIN_TOKEN_LIFETIME_MALFORMED

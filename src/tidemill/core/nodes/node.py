@@ -1,6 +1,6 @@
 """A node as the registry holds it: its owner, its life, and what its machine has."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,6 +11,7 @@ from tidemill.core.nodes.life import Condition, NodeLife
 from tidemill.core.nodes.rules.rule_book import RuleBook, book_from_json, rules_of
 from tidemill.core.nodes.rules.rules import WorkMode
 from tidemill.core.reasons import ReasonRefusal, checked_reason
+from tidemill.core.references import refused_name
 from tidemill.core.refusals import Refusal
 
 NAME_MAX = 100
@@ -105,10 +106,26 @@ class Node:
         return [*conditions, Condition.SUSPENDED] if self.suspended_reason else conditions
 
 
-def checked_name(name: str) -> str | NodeRefusal:
+def checked_name(name: str) -> str | Refusal:
     """A node's name as it is stored."""
     name = name.strip()
-    return name if 1 <= len(name) <= NAME_MAX and name.isprintable() else NodeRefusal.NODE_NAME_MALFORMED
+    if not 1 <= len(name) <= NAME_MAX or not name.isprintable():
+        return NodeRefusal.NODE_NAME_MALFORMED
+    return refused_name(name) or name
+
+
+def first_names(token_names: Sequence[str], taken: Collection[str]) -> list[str]:
+    """The names of nodes that join, until their owner renames them: their token's, numbered where it is taken."""
+    used, names = set(taken), []
+    for token_name in map(str.strip, token_names):
+        name, number = token_name, 1
+        while name in used:
+            number += 1
+            ending = f"-{number}"
+            name = token_name[: NAME_MAX - len(ending)] + ending
+        used.add(name)
+        names.append(name)
+    return names
 
 
 def removal_reason(reason: str, *, own: bool) -> str | ReasonRefusal:

@@ -17,6 +17,8 @@ CREATE TABLE account (
     deleted_at      timestamptz,
     CHECK (deleted_at IS NULL OR (address = '' AND password_hash = ''))
 );
+-- By the end of the id, as people write it.
+CREATE INDEX account_end ON account (right(id::text, 8));
 CREATE UNIQUE INDEX account_address ON account (address_key) WHERE deleted_at IS NULL;
 
 -- The link and the code of a letter; either proves once that somebody reads the address's mail. The code is short and could

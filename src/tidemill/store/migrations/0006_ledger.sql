@@ -19,6 +19,8 @@ CREATE TABLE ledger_account (
     CONSTRAINT never_below_zero
         CHECK (posted_uc >= held_uc AND held_uc >= 0 AND (floored OR posted_uc = 0) AND currency <> '')
 ) WITH (fillfactor = 40);
+CREATE INDEX ledger_account_end ON ledger_account (right(id::text, 8));
+CREATE INDEX ledger_account_opened ON ledger_account (opened_at DESC, id);
 CREATE INDEX ledger_account_owner ON ledger_account (owner_id) WHERE owner_id IS NOT NULL;
 
 -- An account's id follows from what it is: the first bits of a hash, as a UUIDv8. The program computes the same.

@@ -63,6 +63,8 @@ CREATE TABLE node (
     CHECK ((removed_at IS NULL) = (removed_reason IS NULL))
 );
 CREATE INDEX node_owner ON node (account_id, id);
+CREATE INDEX node_end ON node (right(id::text, 8));
+CREATE INDEX node_name ON node (name, account_id) WHERE removed_at IS NULL;
 CREATE INDEX node_join_token ON node (join_token_id);
 
 CREATE TABLE device (

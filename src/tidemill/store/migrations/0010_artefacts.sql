@@ -38,6 +38,8 @@ CREATE TABLE artefact (
     CHECK ((purpose = 'result') = (attempt_id IS NOT NULL))
 );
 CREATE INDEX artefact_owner ON artefact (account_id, id);
+CREATE INDEX artefact_end ON artefact (right(id::text, 8));
+CREATE INDEX artefact_name ON artefact (name, account_id, id) WHERE purpose <> 'result';
 CREATE INDEX artefact_digest ON artefact (digest);
 CREATE UNIQUE INDEX artefact_attempt ON artefact (attempt_id) WHERE attempt_id IS NOT NULL;
 

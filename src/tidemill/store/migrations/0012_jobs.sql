@@ -26,9 +26,14 @@ CREATE TABLE job (
     ended_at          timestamptz,
     -- Whoever takes a receipt learns here whether the result must be sealed, without reading any task.
     private           boolean NOT NULL GENERATED ALWAYS AS ((asked ->> 'result_key') IS NOT NULL) STORED,
+    -- What the customer calls it, for looking it up.
+    name              text NOT NULL GENERATED ALWAYS AS (coalesce(asked ->> 'name', '')) STORED,
     CHECK (completed + failed + cancelled <= tasks)
 ) PARTITION BY RANGE (id);
 CREATE INDEX job_account ON job (account_id, id);
+-- By the end of the id and by the name, as people write them.
+CREATE INDEX job_end ON job (right(id::text, 8));
+CREATE INDEX job_name ON job (name, account_id, id) WHERE name <> '';
 -- Jobs that were never confirmed are counted for each account, and deleted when they are old.
 CREATE INDEX job_unconfirmed ON job (account_id) WHERE confirmed_at IS NULL;
 CREATE INDEX job_unconfirmed_age ON job (quote_expires_at) WHERE confirmed_at IS NULL;

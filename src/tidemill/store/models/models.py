@@ -9,6 +9,7 @@ from tidemill.core.artefacts.events import ModelAdded, ModelRemoved
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
 from tidemill.core.models.model import Model, ModelDescription, ModelRefusal, refused_model
+from tidemill.core.refusals import Refusal
 from tidemill.store.artefacts import artefacts
 from tidemill.store.events import events
 from tidemill.store.query import Connection, Query
@@ -39,7 +40,7 @@ _REMOVE = Query("models/model/remove", UUID)
 
 async def add(
     transaction: Connection, description: ModelDescription, artefact_id: UUID, *, by: str, ids: Ids, now: Instant
-) -> Model | ModelRefusal:
+) -> Model | Refusal:
     """Add a model whose content is an artefact."""
     artefact = await artefacts.locked(transaction, artefact_id)
     if refusal := refused_model(description, artefact):

@@ -7,7 +7,7 @@ all.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -30,6 +30,7 @@ from tidemill.core.nodes.admission import (
 )
 from tidemill.core.nodes.events import NodeCloned, NodeJoined, NodeVersionRefused
 from tidemill.core.nodes.join_tokens import JoinToken
+from tidemill.core.nodes.node import first_names
 from tidemill.core.nodes.rules import rule_book
 from tidemill.core.nodes.rules.rule_book import RuleBook, RuleOrigin
 from tidemill.store.events import events
@@ -56,6 +57,7 @@ _TOKENS = Query("nodes/admission/tokens", JoinToken)
 _LOCK = Query("nodes/admission/lock")
 _NODES = Query("nodes/admission/nodes", NodeAtDoor)
 _NAMED = Query("nodes/admission/named", UUID)
+_NAMES = Query("nodes/admission/names", str)
 _REGISTER = Query("nodes/admission/register", UUID)
 _USE = Query("nodes/admission/use")
 _LINK = Query("nodes/admission/link", _LinkRow)
@@ -93,7 +95,7 @@ class AdmissionDesk:
 
 @dataclass(frozen=True)
 class _Entry:
-    """An applicant that is admitted: its index in the batch, its node, and what it is told."""
+    """An applicant that is admitted: its index in the batch, its node, and what it is told. A newcomer gets a name."""
 
     index: int
     applicant: Applicant
@@ -105,6 +107,7 @@ class _Entry:
     tell_version: bool
     token: JoinToken | None = None
     told_until: Instant | None = None
+    name: str = ""
 
 
 async def admit(
@@ -123,11 +126,6 @@ async def admit(
     links = await _linked(transaction, entries, door.process_id, now)
     await _tell(transaction, applicants, verdicts, entries, door, now)
     return [_answer(verdict, links.get(index)) for index, verdict in enumerate(verdicts)]
-
-
-def node_name(node_id: UUID) -> str:
-    """The name of a node until its owner renames it."""
-    return f"node-{node_id.hex[-6:]}"
 
 
 async def _records(transaction: Connection, applicants: Sequence[Applicant], now: Instant) -> AdmissionRecords:
@@ -182,15 +180,16 @@ async def _registered(
 ) -> list[_Entry]:
     """Insert the newcomers' nodes. Returns all admitted entries, without those whose key another process has just
     registered."""
+    entries = await _named_as_tokens(transaction, entries)
     newcomers = [(entry, entry.token) for entry in entries if entry.token is not None]
     if not newcomers:
-        return list(entries)
+        return entries
     node_ids = await _REGISTER.rows(
         transaction,
         ids=[entry.node_id for entry, _ in newcomers],
         keys=[entry.applicant.key for entry, _ in newcomers],
         token_ids=[token.id for _, token in newcomers],
-        names=[node_name(entry.node_id) for entry, _ in newcomers],
+        names=[entry.name for entry, _ in newcomers],
         agents=[entry.applicant.agent for entry, _ in newcomers],
         refused_agents=[_refused_agent(entry) for entry, _ in newcomers],
         rules=[json.loads(entry.rules) for entry, _ in newcomers],
@@ -203,6 +202,21 @@ async def _registered(
     return [entry for entry in entries if entry.token is None or entry.node_id in registered]
 
 
+async def _named_as_tokens(transaction: Connection, entries: Sequence[_Entry]) -> list[_Entry]:
+    """Give newcomers the names of their tokens, numbered among the nodes of each owner."""
+    by_owner: dict[UUID, list[int]] = {}
+    for place, entry in enumerate(entries):
+        if entry.token is not None:
+            by_owner.setdefault(entry.account_id, []).append(place)
+    named = list(entries)
+    for owner_id, places in by_owner.items():
+        wished = [token.name for place in places if (token := entries[place].token)]
+        taken = await _NAMES.rows(transaction, owner_id=owner_id)
+        for place, name in zip(places, first_names(wished, taken), strict=True):
+            named[place] = replace(named[place], name=name)
+    return named
+
+
 async def _use_tokens(
     transaction: Connection, joined: Sequence[tuple[_Entry, JoinToken]], door: AdmissionDesk, now: Instant
 ) -> None:
@@ -210,7 +224,7 @@ async def _use_tokens(
     for entry, token in joined:
         by_token.setdefault(token.id, []).append((entry, token))
     machines = [
-        joining_letters.JoinedMachine(token, node_name(entry.node_id), entry.applicant.address)
+        joining_letters.JoinedMachine(token, entry.name, entry.applicant.address)
         for entry, token in (first for first, *_ in by_token.values())
     ]
     written = await joining_letters.write(transaction, machines, door.keyring, door.ids, now)
@@ -282,8 +296,7 @@ def _entry_events(entries: Iterable[_Entry], oldest: str) -> Iterable[Event]:
     for entry in entries:
         who, caller = (entry.account_id, entry.node_id), entry.applicant
         if entry.token is not None:
-            name, house = node_name(entry.node_id), entry.token.house
-            yield NodeJoined(*who, name, house, entry.token.id, caller.agent, caller.address)
+            yield NodeJoined(*who, entry.name, entry.token.house, entry.token.id, caller.agent, caller.address)
         if entry.tell_version:
             yield NodeVersionRefused(*who, caller.agent, oldest)
 

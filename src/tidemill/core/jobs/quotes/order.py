@@ -22,6 +22,7 @@ from tidemill.core.jobs.quotes.quantities import MEBIBYTES, PLAIN, TIME, Range, 
 from tidemill.core.jobs.quotes.training import Training
 from tidemill.core.jobs.results import is_reader
 from tidemill.core.money import MoneyRefusal, micro_credits
+from tidemill.core.references import refused_name
 
 NAME_MAX = 100
 DEADLINE_S = (60, 90 * 24 * 3600)
@@ -139,8 +140,8 @@ def _tasks(body: Mapping[str, object], tasks_max: int) -> Order | TaskObjection:
 def _shared(order: Order, body: Mapping[str, object]) -> Order | TaskObjection:
     """The fields that every job may have."""
     name, priority = body.get("name", ""), body.get("priority", Priority.NORMAL.value)
-    if not isinstance(name, str) or len(name) > NAME_MAX or not name.isprintable():
-        return malformed(f"name must be a text of at most {NAME_MAX} printable characters.")
+    if unfit := _unfit_name(name):
+        return malformed(unfit)
     if not isinstance(priority, str) or priority not in list(Priority):
         return malformed(f"priority must be one of {', '.join(Priority)}.")
     budget_uc = None if body.get("max_budget") is None else micro_credits(body["max_budget"])
@@ -152,7 +153,15 @@ def _shared(order: Order, body: Mapping[str, object]) -> Order | TaskObjection:
     if body.get("deadline") is not None and (deadline_s is None or not DEADLINE_S[0] <= deadline_s <= DEADLINE_S[1]):
         return malformed("deadline must be a time such as 2h, from 1m to 90d, counted from when the job is confirmed.")
     kept_s = None if deadline_s is None else int(deadline_s)
-    return replace(order, name=name, priority=Priority(priority), budget_uc=budget_uc, deadline_s=kept_s)
+    return replace(order, name=_sure(name), priority=Priority(priority), budget_uc=budget_uc, deadline_s=kept_s)
+
+
+def _unfit_name(name: object) -> str | None:
+    """Why a job cannot have this name. It needs none."""
+    if not isinstance(name, str) or len(name) > NAME_MAX or not name.isprintable():
+        return f"name must be a text of at most {NAME_MAX} printable characters."
+    refusal = refused_name(name) if name else None
+    return None if refusal is None else refusal.sentence
 
 
 def _memory(needs: Needs, raw: object) -> int | TaskObjection:
