@@ -12,6 +12,7 @@ from tidemill.control.accounts.login import evenly
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit
 from tidemill.control.http.guard import GuardedRoute, take_cookies
 from tidemill.control.http.problems import RouteRefused, documented, unless_refused
+from tidemill.control.http.references import SessionId
 from tidemill.control.http.views import API, IN_ORDER, AddressText, Timestamp, View, parsed_address
 from tidemill.control.notices.letters import tell
 from tidemill.core.accounts.account import Account, Language
@@ -183,7 +184,7 @@ async def end_other_sessions(control: ControlPart, caller: CallerPart) -> EndedS
 
 
 @router.delete("/sessions/{session_id}", status_code=204, responses=documented(404, 422))
-async def end_session(session_id: UUID, control: ControlPart, caller: CallerPart) -> None:
+async def end_session(session_id: SessionId, control: ControlPart, caller: CallerPart) -> None:
     """End a session."""
     if not await _end(control, caller, only=session_id):
         raise RouteRefused(SessionRefusal.UNKNOWN_SESSION)

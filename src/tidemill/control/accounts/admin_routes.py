@@ -11,6 +11,7 @@ from tidemill.control.accounts.second_factor_routes import take_away
 from tidemill.control.context import CallerPart, ControlPart, PageLimit
 from tidemill.control.http.guard import GuardedRoute
 from tidemill.control.http.problems import documented, unless_refused
+from tidemill.control.http.references import AccountId
 from tidemill.control.http.views import API, AddressText, OperatorReason, parsed_address
 from tidemill.control.notices.letters import tell
 from tidemill.core.accounts.account import Account, AccountStateRefusal
@@ -67,7 +68,7 @@ async def list_accounts(
 
 
 @router.get("/{account_id}", responses=documented(404, 422))
-async def show(account_id: UUID, control: ControlPart) -> AdminAccountView:
+async def show(account_id: AccountId, control: ControlPart) -> AdminAccountView:
     """One account."""
     async with control.route_database.connection() as connection:
         account = await accounts.get(connection, account_id)
@@ -75,7 +76,9 @@ async def show(account_id: UUID, control: ControlPart) -> AdminAccountView:
 
 
 @router.post("/{account_id}/block", responses=documented(404, 409, 413, 422))
-async def block(account_id: UUID, why: OperatorReason, control: ControlPart, caller: CallerPart) -> AdminAccountView:
+async def block(
+    account_id: AccountId, why: OperatorReason, control: ControlPart, caller: CallerPart
+) -> AdminAccountView:
     """Block an account: its sessions end, its keys stop working, it gets no new work and starts none; work in hand is
     finished and paid."""
     now = control.clock.now()
@@ -91,7 +94,9 @@ async def block(account_id: UUID, why: OperatorReason, control: ControlPart, cal
 
 
 @router.post("/{account_id}/unblock", responses=documented(404, 409, 413, 422))
-async def unblock(account_id: UUID, why: OperatorReason, control: ControlPart, caller: CallerPart) -> AdminAccountView:
+async def unblock(
+    account_id: AccountId, why: OperatorReason, control: ControlPart, caller: CallerPart
+) -> AdminAccountView:
     """Unblock an account."""
     now = control.clock.now()
     async with control.route_database.transaction() as transaction:
@@ -106,7 +111,7 @@ async def unblock(account_id: UUID, why: OperatorReason, control: ControlPart, c
 
 @router.post("/{account_id}/roles", responses=documented(404, 409, 413, 422))
 async def give_roles(
-    account_id: UUID, body: RolesDecision, control: ControlPart, caller: CallerPart
+    account_id: AccountId, body: RolesDecision, control: ControlPart, caller: CallerPart
 ) -> AdminAccountView:
     """Decide which roles an account has."""
     roles, now = frozenset(body.roles), control.clock.now()
@@ -122,7 +127,9 @@ async def give_roles(
 
 
 @router.post("/{account_id}/kyc", responses=documented(404, 409, 413, 422))
-async def decide_kyc(account_id: UUID, body: KycDecision, control: ControlPart, caller: CallerPart) -> AdminAccountView:
+async def decide_kyc(
+    account_id: AccountId, body: KycDecision, control: ControlPart, caller: CallerPart
+) -> AdminAccountView:
     """Verify a provider, or reject them."""
     state, now = Kyc(body.state), control.clock.now()
     async with control.route_database.transaction() as transaction:
@@ -135,7 +142,7 @@ async def decide_kyc(account_id: UUID, body: KycDecision, control: ControlPart, 
 
 @router.post("/{account_id}/second-factor/remove", responses=documented(404, 409, 413, 422))
 async def remove_second_factor(
-    account_id: UUID, why: OperatorReason, control: ControlPart, caller: CallerPart
+    account_id: AccountId, why: OperatorReason, control: ControlPart, caller: CallerPart
 ) -> AdminAccountView:
     """For an owner who lost device and recovery codes, and has shown some other way who they are. They are told."""
     reason, now = unless_refused(checked_reason(why.reason)), control.clock.now()

@@ -13,6 +13,7 @@ from tidemill.control.context import CallerPart, Control, ControlPart
 from tidemill.control.http.exact_numbers import ExactRoute
 from tidemill.control.http.guard import limited
 from tidemill.control.http.problems import RouteRefused, documented, unless_refused
+from tidemill.control.http.references import KeyId
 from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.http.views import API, IN_ORDER, Credits, Timestamp, View
 from tidemill.control.notices.letters import tell
@@ -104,7 +105,7 @@ async def make(body: NewKey, control: ControlPart, caller: CallerPart) -> NewKey
 
 
 @router.post("/{key_id}/rotate", status_code=201, responses=documented(404, 409, 422))
-async def rotate(key_id: UUID, control: ControlPart, caller: CallerPart) -> NewKeyView:
+async def rotate(key_id: KeyId, control: ControlPart, caller: CallerPart) -> NewKeyView:
     """Make a key of the same kind in its place. The old one works on for a while, so that nothing stands still."""
     await _count(control, caller)
     secret, now = write_key(secrets.token_bytes(SECRET_BYTES)), control.clock.now()
@@ -116,7 +117,7 @@ async def rotate(key_id: UUID, control: ControlPart, caller: CallerPart) -> NewK
 
 
 @router.delete("/{key_id}", status_code=204, responses=documented(404, 422))
-async def revoke(key_id: UUID, control: ControlPart, caller: CallerPart) -> None:
+async def revoke(key_id: KeyId, control: ControlPart, caller: CallerPart) -> None:
     """Revoke a key, at once."""
     assert caller.account_id
     async with control.route_database.transaction() as transaction:

@@ -14,6 +14,7 @@ from tidemill.control.artefacts.downloads import content
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit
 from tidemill.control.http.guard import GuardedRoute
 from tidemill.control.http.problems import RouteRefused, documented, unless_refused
+from tidemill.control.http.references import ArtefactId, OwnerFilter
 from tidemill.control.http.views import API, Timestamp, View
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.artefacts import storage_fees as fees
@@ -81,7 +82,7 @@ class ArtefactPage(BaseModel):
 
 async def _filter(
     caller: CallerPart,
-    owner: Annotated[UUID | None, Query(description="Of which account; for operators.")] = None,
+    owner: OwnerFilter,
     purpose: Annotated[Purpose | None, Query(description="Only what is for this.")] = None,
     digest: Annotated[str | None, Query(max_length=64, description="Only these bytes.")] = None,
 ) -> ArtefactFilter:
@@ -128,20 +129,20 @@ async def show_usage(control: ControlPart, caller: CallerPart) -> StorageUsageVi
 
 
 @router.get("/{artefact_id}", responses=documented(404, 422))
-async def show(artefact_id: UUID, control: ControlPart, caller: CallerPart) -> ArtefactView:
+async def show(artefact_id: ArtefactId, control: ControlPart, caller: CallerPart) -> ArtefactView:
     """One artefact."""
     return ArtefactView.model_validate(await _readable(control, caller, artefact_id))
 
 
 @router.get("/{artefact_id}/content", response_class=Response, responses=SENT)
-async def read(artefact_id: UUID, request: Request, control: ControlPart, caller: CallerPart) -> Response:
+async def read(artefact_id: ArtefactId, request: Request, control: ControlPart, caller: CallerPart) -> Response:
     """An artefact's bytes, all of them or those that `Range` asks for."""
     artefact = await _readable(control, caller, artefact_id)
     return await content(request, control.artefacts, artefact.digest, artefact.name)
 
 
 @router.head("/{artefact_id}/content", response_class=Response, responses=TOLD)
-async def measure(artefact_id: UUID, request: Request, control: ControlPart, caller: CallerPart) -> Response:
+async def measure(artefact_id: ArtefactId, request: Request, control: ControlPart, caller: CallerPart) -> Response:
     """How many bytes an artefact has, and their digest."""
     artefact = await _readable(control, caller, artefact_id)
     return await content(request, control.artefacts, artefact.digest, artefact.name)
@@ -149,7 +150,7 @@ async def measure(artefact_id: UUID, request: Request, control: ControlPart, cal
 
 @router.delete("/{artefact_id}", responses=documented(404, 409, 422))
 async def delete(
-    artefact_id: UUID,
+    artefact_id: ArtefactId,
     control: ControlPart,
     caller: CallerPart,
     reason: Annotated[str, Query(max_length=REASON_MAX, description="For operators: why, of somebody else's.")] = "",

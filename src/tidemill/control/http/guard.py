@@ -43,7 +43,8 @@ class GuardedRoute(APIRoute):
         self.rule = RULES[f"{method} {path}"]
         if not self.rule.unguarded:
             problems = documented(400, 401, 403, 429) if method == "POST" else documented(401, 403, 429)
-            options["responses"] = {**problems, **(options.get("responses") or {})}
+            named = documented(409) if "_id}" in path else {}  # what was written for an id may mean several
+            options["responses"] = {**problems, **named, **(options.get("responses") or {})}
         super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Serve:

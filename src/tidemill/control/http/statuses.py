@@ -33,6 +33,7 @@ from tidemill.core.nodes.rules.rule_book import RulesRefusal
 from tidemill.core.notices.mail import LetterRefusal
 from tidemill.core.operations.switches import SwitchRefusal
 from tidemill.core.reasons import ReasonRefusal
+from tidemill.core.references import ReferenceRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.critical import SettingChangeRefusal
 from tidemill.core.trust.proofs.refusals import ProofRefusal
@@ -94,6 +95,10 @@ STATUS: Mapping[Refusal, int] = {
     DoorRefusal.POOL_CROWDED: 503,
     DoorRefusal.TOO_MANY_BODIES: 503,
     AnswerRefusal.IDEMPOTENCY_KEY_REUSED: 422,
+    ReferenceRefusal.REFERENCE_MALFORMED: 422,
+    ReferenceRefusal.REFERENCE_AMBIGUOUS: 409,
+    ReferenceRefusal.NAME_LIKE_AN_ID: 422,
+    ReferenceRefusal.NAME_NOT_IN_ADDRESSES: 422,
     PermissionRefusal.UNAUTHENTICATED: 401,
     PermissionRefusal.NOT_FOR_NODES: 403,
     PermissionRefusal.NODE_ONLY: 403,

@@ -15,6 +15,7 @@ from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit
 from tidemill.control.http.guard import GuardedRoute
 from tidemill.control.http.idempotency import IdempotencyPart
 from tidemill.control.http.problems import RouteRefused, documented, unless_refused
+from tidemill.control.http.references import JobId, OwnerFilter
 from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.http.views import API
 from tidemill.control.jobs import job_orders
@@ -122,8 +123,8 @@ async def list_jobs(
     control: ControlPart,
     caller: CallerPart,
     most: PageLimit,
+    owner: OwnerFilter,
     state: Annotated[JobState | None, Query(description="Only those in this state.")] = None,
-    owner: Annotated[UUID | None, Query(description="Of which account; for operators.")] = None,
     after: UUID | None = None,
 ) -> JobPage:
     """Your jobs, newest first; an operator sees everybody's."""
@@ -135,13 +136,13 @@ async def list_jobs(
 
 
 @router.get("/{job_id}", responses=documented(404, 422))
-async def show(job_id: UUID, control: ControlPart, caller: CallerPart) -> JobView:
+async def show(job_id: JobId, control: ControlPart, caller: CallerPart) -> JobView:
     """One job: where it is, what it costs and what it has cost."""
     return job_view(await _readable(control, caller, job_id), control.settings.money, control.clock.now())
 
 
 @router.get("/{job_id}/quote", responses=documented(404, 409, 422))
-async def show_quote(job_id: UUID, control: ControlPart, caller: CallerPart) -> QuoteView:
+async def show_quote(job_id: JobId, control: ControlPart, caller: CallerPart) -> QuoteView:
     """What a job costs, and why. A quote that has expired is made anew, at today's prices."""
     job, now = await _readable(control, caller, job_id), control.clock.now()
     assert job.quote is not None, "a job is quoted when it is made"
@@ -154,7 +155,7 @@ async def show_quote(job_id: UUID, control: ControlPart, caller: CallerPart) -> 
 
 @router.post("/{job_id}/confirm", response_model=JobView, responses=documented(400, 402, 404, 409, 413, 422))
 async def confirm(
-    job_id: UUID,
+    job_id: JobId,
     control: ControlPart,
     caller: CallerPart,
     once: IdempotencyPart,
@@ -184,7 +185,7 @@ async def confirm(
     },
 )
 async def logs(
-    job_id: UUID,
+    job_id: JobId,
     request: Request,
     control: ControlPart,
     caller: CallerPart,
@@ -204,7 +205,7 @@ async def logs(
 
 @router.get("/{job_id}/resources", responses=documented(404, 422))
 async def resources(
-    job_id: UUID, control: ControlPart, caller: CallerPart, most: PageLimit, after: UUID | None = None
+    job_id: JobId, control: ControlPart, caller: CallerPart, most: PageLimit, after: UUID | None = None
 ) -> AttemptUsePage:
     """The attempts of a job: which nodes have or had its tasks, for how long, and what they were paid."""
     await _readable(control, caller, job_id)
@@ -216,7 +217,7 @@ async def resources(
 
 @router.get("/{job_id}/result", responses=documented(404, 409, 422))
 async def result(
-    job_id: UUID,
+    job_id: JobId,
     control: ControlPart,
     caller: CallerPart,
     most: PageLimit,
@@ -233,7 +234,7 @@ async def result(
 
 
 @router.post("/{job_id}/cancel", response_model=JobView, responses=documented(400, 404, 409, 413, 422))
-async def cancel(job_id: UUID, control: ControlPart, caller: CallerPart, once: IdempotencyPart) -> Response:
+async def cancel(job_id: JobId, control: ControlPart, caller: CallerPart, once: IdempotencyPart) -> Response:
     """Call a job off: it starts nothing more. What was delivered is judged and paid, and the rest goes back."""
 
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
@@ -247,7 +248,7 @@ async def cancel(job_id: UUID, control: ControlPart, caller: CallerPart, once: I
 
 @router.post("/{job_id}/extend", response_model=JobView, responses=documented(400, 404, 409, 413, 422))
 async def extend(
-    job_id: UUID, extension: Extension, control: ControlPart, caller: CallerPart, once: IdempotencyPart
+    job_id: JobId, extension: Extension, control: ControlPart, caller: CallerPart, once: IdempotencyPart
 ) -> Response:
     """More time for a job that was confirmed, or a larger budget for one that was not."""
     budget = extension.max_budget

@@ -15,6 +15,7 @@ from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit
 from tidemill.control.http.exact_numbers import ExactRoute
 from tidemill.control.http.idempotency import IdempotencyPart
 from tidemill.control.http.problems import RouteRefused, documented, unless_refused
+from tidemill.control.http.references import AdjustmentId, LedgerAccountFilter, LedgerAccountId, OwnerFilter
 from tidemill.control.http.views import API, Credits, OperatorReason, Timestamp, View
 from tidemill.control.ledger.statements import statement_csv
 from tidemill.core.clock import Instant, as_instant
@@ -129,8 +130,8 @@ class Proposal(OperatorReason):
 async def list_accounts(
     control: ControlPart,
     most: PageLimit,
+    owner: OwnerFilter,
     kind: AccountKind | None = None,
-    owner: UUID | None = None,
     after: UUID | None = None,
 ) -> LedgerAccountPage:
     """The accounts and what is on them, in the order of their ids."""
@@ -142,7 +143,7 @@ async def list_accounts(
 
 @router.get("/accounts/{account_id}", responses=documented(401, 403, 404, 410, 422))
 async def show_account(
-    account_id: UUID, control: ControlPart, at: AwareDatetime | None = None
+    account_id: LedgerAccountId, control: ControlPart, at: AwareDatetime | None = None
 ) -> LedgerAccountThenView:
     """What is on an account, and what was on it at a time."""
     async with control.route_database.connection() as connection:
@@ -159,7 +160,7 @@ async def show_account(
     responses={200: {**_CSV[200], "description": "A page, or all of it as CSV."}, **documented(401, 403, 404, 422)},
 )
 async def show_statement(
-    account_id: UUID,
+    account_id: LedgerAccountId,
     request: Request,
     control: ControlPart,
     most: PageLimit,
@@ -182,7 +183,7 @@ async def show_statement(
     response_class=StreamingResponse,
     responses={**_CSV, **documented(401, 403, 404, 422)},
 )
-async def download_statement(account_id: UUID, control: ControlPart) -> Response:
+async def download_statement(account_id: LedgerAccountId, control: ControlPart) -> Response:
     """All that moved on an account, newest first, as CSV; months that were archived are in their files."""
     async with control.route_database.connection() as connection:
         account = await _account(connection, account_id)
@@ -190,7 +191,7 @@ async def download_statement(account_id: UUID, control: ControlPart) -> Response
 
 
 @router.get("/holds", responses=documented(401, 403, 422))
-async def list_holds(control: ControlPart, most: PageLimit, account: UUID | None = None) -> HoldPage:
+async def list_holds(control: ControlPart, most: PageLimit, account: LedgerAccountFilter) -> HoldPage:
     """The holds of which something is left, those that expire soonest first."""
     async with control.route_database.connection() as connection:
         page = await books.open_holds(connection, account, most + 1)
@@ -236,7 +237,9 @@ async def propose(proposal: Proposal, control: ControlPart, caller: CallerPart, 
     response_model=AdjustmentView,
     responses=documented(400, 401, 402, 403, 404, 409, 413, 422),
 )
-async def approve(adjustment_id: UUID, control: ControlPart, caller: CallerPart, once: IdempotencyPart) -> Response:
+async def approve(
+    adjustment_id: AdjustmentId, control: ControlPart, caller: CallerPart, once: IdempotencyPart
+) -> Response:
     """Approve what another operator has proposed, and post it."""
     return await _settle(control, once, adjustment_id, caller.name, approve=True)
 
@@ -246,7 +249,9 @@ async def approve(adjustment_id: UUID, control: ControlPart, caller: CallerPart,
     response_model=AdjustmentView,
     responses=documented(400, 401, 403, 404, 409, 413, 422),
 )
-async def reject(adjustment_id: UUID, control: ControlPart, caller: CallerPart, once: IdempotencyPart) -> Response:
+async def reject(
+    adjustment_id: AdjustmentId, control: ControlPart, caller: CallerPart, once: IdempotencyPart
+) -> Response:
     """Reject an adjustment, or take one's own back."""
     return await _settle(control, once, adjustment_id, caller.name, approve=False)
 
@@ -257,7 +262,7 @@ async def reject(adjustment_id: UUID, control: ControlPart, caller: CallerPart, 
     responses=documented(400, 401, 403, 404, 409, 413, 422),
 )
 async def freeze(
-    account_id: UUID, why: OperatorReason, control: ControlPart, caller: CallerPart, once: IdempotencyPart
+    account_id: LedgerAccountId, why: OperatorReason, control: ControlPart, caller: CallerPart, once: IdempotencyPart
 ) -> Response:
     """Freeze an account: nothing moves on it, except what is given back to it."""
     return await _set_frozen(control, once, account_id, caller.name, why.reason, frozen=True)
@@ -269,7 +274,7 @@ async def freeze(
     responses=documented(400, 401, 403, 404, 409, 413, 422),
 )
 async def unfreeze(
-    account_id: UUID, why: OperatorReason, control: ControlPart, caller: CallerPart, once: IdempotencyPart
+    account_id: LedgerAccountId, why: OperatorReason, control: ControlPart, caller: CallerPart, once: IdempotencyPart
 ) -> Response:
     """Let money move on an account again."""
     return await _set_frozen(control, once, account_id, caller.name, why.reason, frozen=False)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from tidemill.control.context import CallerPart, ControlPart, PageLimit
 from tidemill.control.http.guard import GuardedRoute
 from tidemill.control.http.problems import RouteRefused, documented, unless_refused
+from tidemill.control.http.references import ModelName
 from tidemill.control.http.views import API, Timestamp, View
 from tidemill.core.models.model import MEMORY_MAX_MIB, NAME_MAX, TEXT_MAX, ModelDescription, ModelRefusal, is_name
 from tidemill.store.models import models
@@ -45,13 +46,6 @@ class ModelPage(BaseModel):
     after: str | None
 
 
-async def _named(name: str) -> str:
-    """A well-formed name of a model; other text never reaches the database."""
-    if not is_name(name):
-        raise RouteRefused(ModelRefusal.UNKNOWN_MODEL)
-    return name
-
-
 async def _after_name(
     after: Annotated[str | None, Query(max_length=NAME_MAX, description="Behind the model of this name.")] = None,
 ) -> str | None:
@@ -60,7 +54,6 @@ async def _after_name(
     return after
 
 
-NamePart = Annotated[str, Depends(_named)]
 After = Annotated[str | None, Depends(_after_name)]
 
 
@@ -74,7 +67,7 @@ async def list_models(control: ControlPart, most: PageLimit, after: After) -> Mo
 
 
 @router.get("/{name}", responses=documented(404, 422))
-async def show(name: NamePart, control: ControlPart) -> ModelView:
+async def show(name: ModelName, control: ControlPart) -> ModelView:
     """One model, by its name."""
     async with control.route_database.connection() as connection:
         model = await models.get(connection, name)
@@ -93,7 +86,7 @@ async def add(body: NewModel, control: ControlPart, caller: CallerPart) -> Model
 
 
 @router.delete("/{name}", responses=documented(404, 422))
-async def remove(name: NamePart, control: ControlPart, caller: CallerPart) -> ModelView:
+async def remove(name: ModelName, control: ControlPart, caller: CallerPart) -> ModelView:
     """Remove a model from the pool. Its artefact stays."""
     async with control.route_database.transaction() as transaction:
         removed = await models.remove(transaction, name, by=caller.name, ids=control.ids, now=control.clock.now())

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from tidemill.control.context import CallerPart, Control, ControlPart
 from tidemill.control.http.guard import GuardedRoute, limited
 from tidemill.control.http.problems import RouteRefused, documented, unless_refused
+from tidemill.control.http.references import JoinTokenId
 from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.http.views import API, Timestamp, View
 from tidemill.core.accounts.lockout import LoginRefusal
@@ -93,7 +94,7 @@ async def make(body: NewJoinToken, control: ControlPart, caller: CallerPart) -> 
 
 
 @router.delete("/{token_id}", status_code=204, responses=documented(404, 422))
-async def revoke(token_id: UUID, control: ControlPart, caller: CallerPart) -> None:
+async def revoke(token_id: JoinTokenId, control: ControlPart, caller: CallerPart) -> None:
     """Revoke a join token, at once. Machines that joined with it stay."""
     assert caller.account_id
     async with control.route_database.transaction() as transaction:

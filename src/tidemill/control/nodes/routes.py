@@ -11,6 +11,7 @@ from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit
 from tidemill.control.events.routes import EventView
 from tidemill.control.http.exact_numbers import ExactRoute
 from tidemill.control.http.problems import RouteRefused, documented, unless_refused
+from tidemill.control.http.references import NodeId, OwnerFilter
 from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.http.views import API, OperatorReason
 from tidemill.control.nodes.node_views import NodeDetailView, NodePage, detail, summaries
@@ -54,7 +55,7 @@ NodeChange = Callable[[Connection], Awaitable[Node | Refusal]]
 
 async def _filter(
     caller: CallerPart,
-    owner: Annotated[UUID | None, Query(description="Of which account; for operators.")] = None,
+    owner: OwnerFilter,
     name: Annotated[str | None, Query(max_length=NAME_MAX, description="With exactly this name.")] = None,
     removed: Annotated[bool, Query(description="Those that were removed, instead of those that are there.")] = False,
 ) -> NodeFilter:
@@ -74,7 +75,7 @@ async def list_nodes(
 
 
 @router.get("/{node_id}", responses=documented(404, 422))
-async def show(node_id: UUID, control: ControlPart, caller: CallerPart) -> NodeDetailView:
+async def show(node_id: NodeId, control: ControlPart, caller: CallerPart) -> NodeDetailView:
     """One node, with its rules and why it gets no work."""
     async with control.route_database.connection() as connection:
         node = await nodes.get(connection, node_id, _owner(caller))
@@ -83,7 +84,7 @@ async def show(node_id: UUID, control: ControlPart, caller: CallerPart) -> NodeD
 
 @router.get("/{node_id}/history", responses=documented(400, 404, 422))
 async def history(
-    node_id: UUID, control: ControlPart, caller: CallerPart, most: PageLimit, after: str | None = None
+    node_id: NodeId, control: ControlPart, caller: CallerPart, most: PageLimit, after: str | None = None
 ) -> HistoryPage:
     """What happened to a node, newest first."""
     cursor = None if after is None else unless_refused(Cursor.parse(after) or RequestRefusal.CURSOR_MALFORMED)
@@ -96,51 +97,53 @@ async def history(
 
 
 @router.patch("/{node_id}", responses=documented(400, 404, 410, 413, 422))
-async def rename(node_id: UUID, body: NewNodeName, control: ControlPart, caller: CallerPart) -> NodeDetailView:
+async def rename(node_id: NodeId, body: NewNodeName, control: ControlPart, caller: CallerPart) -> NodeDetailView:
     """Give a node another name."""
     how = _change_terms(control, caller)
     return await _change(control, lambda transaction: nodes.rename(transaction, node_id, body.name, **how))
 
 
 @router.put("/{node_id}/rules", responses=documented(400, 404, 410, 413, 422))
-async def change_rules(node_id: UUID, body: RulesBody, control: ControlPart, caller: CallerPart) -> NodeDetailView:
+async def change_rules(node_id: NodeId, body: RulesBody, control: ControlPart, caller: CallerPart) -> NodeDetailView:
     """Change rules of a node, all that are given or none. The node hears of it at once, or when it is back."""
     return await _set_rules(control, caller, node_id, body)
 
 
 @router.post("/{node_id}/drain", responses=documented(404, 410, 422))
-async def drain(node_id: UUID, control: ControlPart, caller: CallerPart) -> NodeDetailView:
+async def drain(node_id: NodeId, control: ControlPart, caller: CallerPart) -> NodeDetailView:
     """Let a node finish what it has, and give it no more."""
     return await _set_rules(control, caller, node_id, {"work": "drain"})
 
 
 @router.post("/{node_id}/pause", responses=documented(404, 410, 422))
-async def pause(node_id: UUID, control: ControlPart, caller: CallerPart) -> NodeDetailView:
+async def pause(node_id: NodeId, control: ControlPart, caller: CallerPart) -> NodeDetailView:
     """Stop a node's work at once."""
     return await _set_rules(control, caller, node_id, {"work": "pause"})
 
 
 @router.post("/{node_id}/resume", responses=documented(404, 410, 422))
-async def resume(node_id: UUID, control: ControlPart, caller: CallerPart) -> NodeDetailView:
+async def resume(node_id: NodeId, control: ControlPart, caller: CallerPart) -> NodeDetailView:
     """Let a node work again that was paused or drained."""
     return await _set_rules(control, caller, node_id, {"work": "run"})
 
 
 @router.delete("/{node_id}", responses=documented(404, 410, 422))
-async def remove(node_id: UUID, control: ControlPart, caller: CallerPart, reason: RemovalReason = "") -> NodeDetailView:
+async def remove(
+    node_id: NodeId, control: ControlPart, caller: CallerPart, reason: RemovalReason = ""
+) -> NodeDetailView:
     """Remove a node for good: its link is closed, and its identity is worth nothing any more."""
     how = _change_terms(control, caller)
     return await _change(control, lambda transaction: nodes.remove(transaction, node_id, reason, **how))
 
 
 @router.post("/{node_id}/suspend", responses=documented(400, 404, 409, 410, 413, 422))
-async def suspend(node_id: UUID, why: OperatorReason, control: ControlPart, caller: CallerPart) -> NodeDetailView:
+async def suspend(node_id: NodeId, why: OperatorReason, control: ControlPart, caller: CallerPart) -> NodeDetailView:
     """Keep a node from work. It stays connected."""
     return await _suspend(control, caller, node_id, why, suspended=True)
 
 
 @router.post("/{node_id}/unsuspend", responses=documented(400, 404, 409, 410, 413, 422))
-async def unsuspend(node_id: UUID, why: OperatorReason, control: ControlPart, caller: CallerPart) -> NodeDetailView:
+async def unsuspend(node_id: NodeId, why: OperatorReason, control: ControlPart, caller: CallerPart) -> NodeDetailView:
     """Let a suspended node work again."""
     return await _suspend(control, caller, node_id, why, suspended=False)
 

@@ -1,7 +1,6 @@
 """The beats of a node, for curves."""
 
 from typing import Annotated
-from uuid import UUID
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
@@ -9,6 +8,7 @@ from pydantic import BaseModel, Field
 from tidemill.control.context import CallerPart, ControlPart, PageLimit
 from tidemill.control.http.exact_numbers import ExactRoute
 from tidemill.control.http.problems import RouteRefused, documented
+from tidemill.control.http.references import NodeId
 from tidemill.control.http.views import API, Timestamp, View
 from tidemill.core.clock import Instant
 from tidemill.core.nodes.node import NodeRefusal
@@ -48,7 +48,7 @@ class BeatPage(BaseModel):
 
 @router.get("/{node_id}/telemetry", responses=documented(404, 422))
 async def show(
-    node_id: UUID, control: ControlPart, caller: CallerPart, most: PageLimit, after: After = None
+    node_id: NodeId, control: ControlPart, caller: CallerPart, most: PageLimit, after: After = None
 ) -> BeatPage:
     """How a node was, newest first. Beats are kept for `telemetry.keep`."""
     owner = None if caller.is_operator else caller.account_id

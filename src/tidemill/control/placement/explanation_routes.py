@@ -11,6 +11,7 @@ from fastapi import APIRouter
 from tidemill.control.context import CallerPart, ControlPart, PageLimit
 from tidemill.control.http.guard import GuardedRoute
 from tidemill.control.http.problems import documented, unless_refused
+from tidemill.control.http.references import JobId, NodeId
 from tidemill.control.http.views import API
 from tidemill.control.placement.explanation_views import (
     ConsiderationPage,
@@ -36,7 +37,7 @@ CONSIDERED_MAX = 20
 
 @router.get("/marketplace/jobs/{job_id}/explanation", tags=["jobs"], responses=documented(404, 422))
 async def explain_job(
-    job_id: UUID, control: ControlPart, caller: CallerPart, most: PageLimit, after: UUID | None = None
+    job_id: JobId, control: ControlPart, caller: CallerPart, most: PageLimit, after: UUID | None = None
 ) -> JobExplanationView:
     """Why the tasks of a job went where they went, and what those that wait wait for."""
     async with control.route_database.connection() as connection:
@@ -54,7 +55,7 @@ async def explain_job(
 
 @router.get("/nodes/{node_id}/considered", tags=["nodes"], responses=documented(404, 422))
 async def considered(
-    node_id: UUID, control: ControlPart, caller: CallerPart, most: PageLimit, after: UUID | None = None
+    node_id: NodeId, control: ControlPart, caller: CallerPart, most: PageLimit, after: UUID | None = None
 ) -> ConsiderationPage:
     """What a node was considered for lately, newest first, and why it lost. Of many decisions only some are kept."""
     owner, most = _whose(caller), min(most, CONSIDERED_MAX)

@@ -10,6 +10,7 @@ from tidemill.control.context import CallerPart, ControlPart, PageLimit
 from tidemill.control.http.guard import GuardedRoute
 from tidemill.control.http.idempotency import IdempotencyPart
 from tidemill.control.http.problems import documented, unless_refused
+from tidemill.control.http.references import ReviewedAttemptId
 from tidemill.control.http.views import API, OperatorReason, Timestamp, View
 from tidemill.core.clock import Instant
 from tidemill.core.trust.reviews import ReviewDecision
@@ -56,7 +57,7 @@ async def list_reviews(control: ControlPart, most: PageLimit, after: UUID | None
     "/reviews/{attempt_id}/decide", response_model=ReviewView, responses=documented(400, 401, 403, 404, 409, 413, 422)
 )
 async def decide(
-    attempt_id: UUID, asked: AskedDecision, control: ControlPart, caller: CallerPart, once: IdempotencyPart
+    attempt_id: ReviewedAttemptId, asked: AskedDecision, control: ControlPart, caller: CallerPart, once: IdempotencyPart
 ) -> Response:
     """Decide whether a result is paid."""
 
