@@ -57,7 +57,7 @@ def token(number: int = 5, **changed: object) -> JoinToken:
 
 
 def node(**changed: object) -> NodeAtDoor:
-    made = NodeAtDoor(UUID(int=9), ANN, KEY, NodeLife.ACTIVE, None, None, RUN, False, None, None, "{}", 0)
+    made = NodeAtDoor(UUID(int=9), ANN, KEY, NodeLife.ACTIVE, None, None, RUN, False, False, None, None, "{}", 0)
     return replace(made, **changed)  # type: ignore[arg-type]
 
 
@@ -253,6 +253,12 @@ def test_a_clone_is_told_of_once_in_a_while() -> None:
         verdict = alone(known(here, OTHER_RUN), found((here,)))
         assert isinstance(verdict, TurnAway)
         assert (verdict.cloned is not None) == told
+
+
+def test_while_the_holder_of_a_link_is_doubted_the_caller_asks_again_soon_and_nobody_is_accused() -> None:
+    here = node(has_link=True, link_doubted=True, heard_at=NOW)
+    verdict = alone(known(here, OTHER_RUN), found((here,)))
+    assert verdict == TurnAway(AdmissionRefusal.IDENTITY_IN_USE, here.id, 1_000)
 
 
 def test_of_one_key_one_call_of_a_batch_is_answered() -> None:

@@ -34,7 +34,7 @@ from tidemill.store.nodes import admission, join_tokens, node_instructions, node
 from tidemill.store.nodes.admission import AdmissionAnswer, AdmissionDesk, NodeAdmission
 from tidemill.store.nodes.nodes import NodeFilter
 from tidemill.store.notices import mail
-from tidemill.store.operations.processes import Process, register, stop
+from tidemill.store.operations.processes import Process, register, show_life, stop
 
 RULES = DoorRules(beat_us=30 * SECOND, oldest_agent="0.1")
 AGENT = "tidemill/0.1"
@@ -324,6 +324,8 @@ async def test_a_clone_is_turned_away_and_told_of_once(registry: Registry) -> No
     ann = await registry.person()
     first, caller = await registry.joined(ann)
     clone = replace(caller, instance=UUID(int=7), address="203.0.113.9")
+    session = await registry.database.own_connection()
+    await show_life(session, registry.door.process_id)
     for _ in range(3):
         (answer,) = await registry.admit(clone)
         assert isinstance(answer, TurnAway)
@@ -334,6 +336,7 @@ async def test_a_clone_is_turned_away_and_told_of_once(registry: Registry) -> No
     registry.now = Instant(registry.now + 61 * SECOND)
     (late,) = await registry.admit(clone)
     assert isinstance(late, NodeAdmission), "a machine that was silent for two beats has made room"
+    await session.close()
 
 
 async def test_another_run_is_no_clone_once_the_process_that_held_the_link_is_gone(registry: Registry) -> None:
@@ -343,6 +346,47 @@ async def test_another_run_is_no_clone_once_the_process_that_held_the_link_is_go
     (answer,) = await registry.admit(replace(caller, instance=UUID(int=7)), door=other)
     assert isinstance(answer, NodeAdmission)
     assert answer.generation == 2
+
+
+async def test_another_run_is_no_clone_once_the_process_that_held_the_link_was_killed(registry: Registry) -> None:
+    """Nobody has marked it as lost yet. Its session ends with it, and so does what shows that it lives."""
+    first, caller = await registry.joined(await registry.person())
+    session = await registry.database.own_connection()
+    await show_life(session, registry.door.process_id)
+    other = replace(registry.door, process_id=await _process(registry.database, registry.ids, registry.now))
+    restarted = replace(caller, instance=UUID(int=7))
+    (early,) = await registry.admit(restarted, door=other)
+    assert isinstance(early, TurnAway)
+    await session.close()
+    await _until_the_server_is_older(registry)
+    (answer,) = await registry.admit(restarted, door=other)
+    assert isinstance(answer, NodeAdmission)
+    assert (answer.node_id, answer.generation) == (first.node_id, 2)
+
+
+async def test_a_server_that_has_just_started_has_callers_ask_again_soon(registry: Registry) -> None:
+    """All sessions have ended with it: whose process lives shows in a moment."""
+    _, caller = await registry.joined(await registry.person())
+    async with registry.database.connection() as connection:
+        started_at = Instant(await connection.fetchval("SELECT pg_postmaster_start_time()"))
+    registry.now = Instant(started_at + 2 * SECOND)
+    async with registry.database.connection() as connection:
+        await connection.execute("UPDATE presence SET heard_at = $1", registry.now)
+    restarted = replace(caller, instance=UUID(int=7))
+    (answer,) = await registry.admit(restarted)
+    assert isinstance(answer, TurnAway)
+    assert answer.retry_ms == 1_000
+    assert await registry.told("node.cloned") == []
+    registry.now = Instant(started_at + 4 * SECOND)
+    (later,) = await registry.admit(restarted)
+    assert isinstance(later, NodeAdmission)
+
+
+async def _until_the_server_is_older(registry: Registry) -> None:
+    """Past the moment in which a server that has just started gives processes time to show that they live."""
+    async with registry.database.connection() as connection:
+        started_at = await connection.fetchval("SELECT pg_postmaster_start_time()")
+    registry.now = Instant(max(registry.now, started_at + 4 * SECOND))
 
 
 async def test_an_old_agent_comes_in_and_is_told_of_once_for_each_version(registry: Registry) -> None:

@@ -12,6 +12,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from uuid import UUID
 
 from tidemill.control.context import Control
@@ -20,6 +21,7 @@ from tidemill.control.loops.frame import Loop, LoopRunner
 from tidemill.control.operations.housekeeping import AnnounceLoop
 from tidemill.core.events.log import RecordedEvent
 from tidemill.store.events import events
+from tidemill.store.operations import processes
 
 
 class EventDispatcher:
@@ -58,7 +60,9 @@ async def wake_ups(control: Control) -> AsyncIterator[None]:
 
     control.feed.on_events = arrived
     control.loop_database.on_appended = control.route_database.on_appended = committed
-    listening = asyncio.create_task(events.listen(control.loop_database, feed.wake, control.settings.loops.poll_s))
+    show_life = partial(processes.show_life, process_id=control.process_id)
+    retry_s = control.settings.loops.poll_s
+    listening = asyncio.create_task(events.listen(control.loop_database, show_life, feed.wake, retry_s))
     try:
         yield
     finally:

@@ -68,9 +68,10 @@ class Owner:
 
 @dataclass(frozen=True)
 class NodeAtDoor:
-    """A node at the moment somebody shows its key. `has_link` says that a living process has its link; `told_until` is
-    how far it has used up its share of events: see core.nodes.reports. It is welcomed with its `rules`, in JSON, and
-    has then been told as many `wishes`."""
+    """A node at the moment somebody shows its key. `has_link` says that a living process has its link, and
+    `link_doubted` that the process has yet to show that it lives, since the database has just restarted. `told_until`
+    is how far the node has used up its share of events: see core.nodes.reports. It is welcomed with its `rules`, in
+    JSON, and has then been told as many `wishes`."""
 
     id: UUID
     account_id: UUID
@@ -80,6 +81,7 @@ class NodeAtDoor:
     cloned_at: Instant | None
     instance: UUID | None
     has_link: bool
+    link_doubted: bool
     heard_at: Instant | None
     told_until: Instant | None
     rules: str
@@ -231,6 +233,8 @@ def _known(applicant: Applicant, node: NodeAtDoor, rules: DoorRules, now: Instan
     if node.life is NodeLife.DEREGISTERED:
         return TurnAway(LifeRefusal.NODE_REMOVED, node.id)
     if _is_clone(applicant, node, rules, now):
+        if node.link_doubted:
+            return TurnAway(AdmissionRefusal.IDENTITY_IN_USE, node.id, _AGAIN_MS)
         recently_told = node.cloned_at is not None and now - node.cloned_at < CLONE_TOLD_EVERY_US
         cloned = None if recently_told else node
         return TurnAway(AdmissionRefusal.IDENTITY_IN_USE, node.id, rules.beat_ms, cloned)

@@ -1,7 +1,7 @@
 """The log of events: appended in the transaction of the change they report, read after a cursor."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from tidemill.core.clock import Instant
 from tidemill.core.events.log import LOG_START, Cursor, Event, RecordedEvent
@@ -55,8 +55,14 @@ async def wake(connection: Connection) -> None:
     await connection.execute(f"NOTIFY {CHANNEL}")
 
 
-async def listen(database: Database, woken: Callable[[], None], retry_s: float) -> None:
-    """Call `woken` for every announcement, until cancelled. A broken connection is opened again."""
+async def listen(
+    database: Database,
+    opened: Callable[[Connection], Awaitable[None]],
+    woken: Callable[[], None],
+    retry_s: float,
+) -> None:
+    """Call `woken` for every announcement, until cancelled. A broken connection is opened again; each begins with
+    `opened`."""
     while True:
         try:
             connection = await database.own_connection()
@@ -67,6 +73,7 @@ async def listen(database: Database, woken: Callable[[], None], retry_s: float) 
         connection.add_termination_listener(lambda *_, closed=closed: closed.set())
         try:
             with faults():
+                await opened(connection)
                 await connection.add_listener(CHANNEL, lambda *_: woken())
             await closed.wait()
         except DatabaseFault:

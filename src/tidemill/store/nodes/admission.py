@@ -136,7 +136,7 @@ async def _records(transaction: Connection, applicants: Sequence[Applicant], now
     owners = await _OWNERS.rows(transaction, keys=keys, hashes=hashes, since_id=first_id_at(Instant(now - DAY)))
     tokens = await _TOKENS.rows(transaction, hashes=hashes) if hashes else []
     await _LOCK.run(transaction, keys=keys)
-    nodes = await _NODES.rows(transaction, keys=keys)
+    nodes = await _NODES.rows(transaction, keys=keys, now=now)
     return AdmissionRecords(
         {node.key: node for node in nodes},
         await _named(transaction, applicants, {node.id for node in nodes}),

@@ -10,7 +10,7 @@ from tidemill.core.events.log import ProcessLost, ProcessReturned, ProcessStarte
 from tidemill.core.ids import Ids
 from tidemill.store.database import Database
 from tidemill.store.events import events
-from tidemill.store.query import Query
+from tidemill.store.query import Connection, Query
 
 
 class ProcessState(StrEnum):
@@ -43,6 +43,7 @@ _LOSE = Query("operations/process/lose", UUID)
 _STOP = Query("operations/process/stop", UUID)
 _LIST = Query("operations/process/list", Process)
 _FORGET = Query("operations/process/forget", UUID)
+_SHOW_LIFE = Query("operations/process/show_life", bool)
 
 
 async def register(database: Database, process: Process, ids: Ids) -> None:
@@ -58,6 +59,12 @@ async def register(database: Database, process: Process, ids: Ids) -> None:
         )
         started = ProcessStarted(process.id, process.host, process.version)
         await events.append(transaction, [started], ids, process.started_at)
+
+
+async def show_life(connection: Connection, process_id: UUID) -> None:
+    """Show that a process lives, for as long as it keeps this connection. Its links count only so long."""
+    held = await _SHOW_LIFE.only(connection, id=process_id)
+    assert held, "a shared lock is refused to nobody"
 
 
 async def seen(database: Database, process_id: UUID, ids: Ids, now: Instant) -> None:

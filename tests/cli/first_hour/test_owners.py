@@ -1,0 +1,62 @@
+"""What owners met in their first hour, one row each, and that it is mended."""
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.control.nodes.test_link_attacks import Door as Doorstep
+from tests.control.nodes.test_link_attacks import refused
+from tests.worlds.places import reachable_directory
+from tests.worlds.pools.people import MANY, People, people_of
+from tests.worlds.pools.pool import pool_in, until
+from tests.worlds.pools.wire_agents import Door
+from tests.worlds.pools.work_pools import door_of, hands
+from tidemill.core.accounts.roles import Role
+from tidemill.core.signatures import Identity
+from tidemill.wire.handshake import CallingAgent
+
+MACHINES = 6
+
+# The link of one's machines
+
+
+def test_after_kill_9_of_the_pool_its_nodes_are_let_in_at_once_and_a_clone_is_not() -> None:
+    """Two processes hold the links of machines behind one address. All are killed, the machines, too: as when the power
+    fails. A beat takes 30 s and a process is lost after 30 s, so whoever waits for either is late; nobody is."""
+    with reachable_directory() as home, pool_in(home, **MANY) as pool:
+        first = pool.up()
+        first.set_up()
+        second = pool.control()
+        second.until_ready()
+        with people_of(first) as people:
+            door = door_of([first, second], people, MACHINES)
+            with hands(home, door, range(MACHINES)):
+                until(lambda: _holders(people) == 2, "both processes hold links")
+                for killed in (first, second):
+                    killed.end(9)
+            again = pool.up(port=first.port)
+            again.until_ready()
+            with hands(home, Door([again.port], door.known_by, door.token), range(MACHINES)):
+                assert _generations(people) == [2] * MACHINES, "each came in with its first call"
+                assert "node.cloned" not in again.kinds()
+                doorstep = Doorstep(again, people, people.person(Role.PROVIDER))
+                assert refused(doorstep, _clone_of(home, 0, door)) == "identity_in_use"
+                until(lambda: "node.cloned" in again.kinds(), "its owner is told of the clone")
+                assert _generations(people) == [2] * MACHINES
+
+
+def _holders(people: People) -> int:
+    held = people.rows("SELECT DISTINCT process_id FROM presence WHERE process_id IS NOT NULL")
+    return len(held)
+
+
+def _generations(people: People) -> Sequence[int]:
+    return [row[0] for row in people.rows("SELECT generation FROM presence ORDER BY node_id")]
+
+
+def _clone_of(home: Path, number: int, door: Door) -> CallingAgent:
+    """A copy of a machine's home, which runs while that machine is there."""
+    identity = Identity(hashlib.sha256(b"wire agent %d" % number).digest())
+    node_id = bytes.fromhex((home / f"node-{number}").read_text())
+    return CallingAgent(identity, door.known_by, "tidemill/0.1.0", secrets.token_bytes(16), node_id)
