@@ -13,7 +13,7 @@ from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, pri
 from tidemill.core.accounts.roles import METRICS_FILE
 from tidemill.core.clock import as_datetime
 from tidemill.core.ids import Ids
-from tidemill.core.operations.switches import Switch, SwitchState
+from tidemill.core.operations.switches import Switch, SwitchState, effect
 from tidemill.core.refusals import Refusal
 from tidemill.store.clock import read_clock
 from tidemill.store.events import events
@@ -22,20 +22,22 @@ from tidemill.store.operations import switches
 app = typer.Typer(help="Run the pool: kill switches, critical settings, accounts, monitoring.", no_args_is_help=True)
 app.add_typer(critical_settings.app, name="settings")
 
-What = Annotated[Switch, typer.Argument(metavar="WHAT", help="Which part of the pool: placement, payouts or all.")]
+What = Annotated[
+    Switch, typer.Argument(metavar="WHAT", help="Which part of the pool: orders, placement, payouts or all.")
+]
 Why = Annotated[str, typer.Option("--reason", "-r", help="Why; it is kept and told to everybody.")]
 
 
 @app.command()
 def stop(what: What, reason: Why, as_json: AsJson = False) -> None:
     """Stop a part of the pool. What is in hand is finished; nothing new begins."""
-    _report(asyncio.run(_throw(what, stop=True, reason=reason)), as_json)
+    _report(*asyncio.run(_throw(what, stop=True, reason=reason)), as_json)
 
 
 @app.command()
 def start(what: What, reason: Why, as_json: AsJson = False) -> None:
     """Start a part of the pool again."""
-    _report(asyncio.run(_throw(what, stop=False, reason=reason)), as_json)
+    _report(*asyncio.run(_throw(what, stop=False, reason=reason)), as_json)
 
 
 @app.command("switches")
@@ -62,7 +64,8 @@ def show_metrics_token(as_json: AsJson = False) -> None:
         print_line(token)
 
 
-async def _throw(switch: Switch, *, stop: bool, reason: str) -> SwitchState:
+async def _throw(switch: Switch, *, stop: bool, reason: str) -> tuple[SwitchState, str]:
+    """Throw a switch. Returns how it stands, and what follows from that."""
     async with connected(running_urls(load_configuration().settings).program) as connection:
         now = await read_clock(connection)
         async with connection.transaction():
@@ -72,7 +75,7 @@ async def _throw(switch: Switch, *, stop: bool, reason: str) -> SwitchState:
         if isinstance(state, Refusal):
             raise CommandRefused(state.sentence)
         await events.wake(connection)
-        return state
+        return state, effect(state, (await switches.states(connection)).values())
 
 
 async def _states() -> Mapping[Switch, SwitchState]:
@@ -80,9 +83,12 @@ async def _states() -> Mapping[Switch, SwitchState]:
         return await switches.states(connection)
 
 
-def _report(state: SwitchState, as_json: bool) -> None:
-    sentence = f"{state.switch.value} is {'stopped' if state.stopped else 'running again'}."
-    report(sentence, _fields(state), as_json=as_json)
+def _report(state: SwitchState, follows: str, as_json: bool) -> None:
+    name = state.switch.value
+    is_now = f"`{name}` is {'stopped' if state.stopped else 'running again'}."
+    next_step = f"Start it again with: tidemill admin start {name} --reason …" if state.stopped else ""
+    sentence = " ".join(filter(None, [is_now, follows, next_step]))
+    report(sentence, {**_fields(state), "effect": follows}, as_json=as_json)
 
 
 def _fields(state: SwitchState) -> dict[str, object]:

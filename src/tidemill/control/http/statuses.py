@@ -154,6 +154,7 @@ STATUS: Mapping[Refusal, int] = {
     ReasonRefusal.REASON_TOO_LONG: 422,
     ReasonRefusal.REASON_UNPRINTABLE: 422,
     SwitchRefusal.ALREADY_SO: 409,
+    SwitchRefusal.ORDERS_STOPPED: 503,
     SettingChangeRefusal.NO_SUCH_CHANGE: 404,
     SettingChangeRefusal.CHANGE_DECIDED: 409,
     SettingChangeRefusal.OWN_LOGIN_NEEDED: 403,

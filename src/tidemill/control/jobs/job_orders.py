@@ -11,7 +11,7 @@ from uuid import UUID
 
 from tidemill.control.context import Control
 from tidemill.control.http.guard import limited
-from tidemill.control.http.problems import unless_refused
+from tidemill.control.http.problems import RouteRefused, unless_refused
 from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.terms import work_terms
 from tidemill.core.accounts.roles import Caller
@@ -23,6 +23,7 @@ from tidemill.core.jobs.quotes import Order, Quote, parse_order, quote, tasks_of
 from tidemill.core.jobs.quotes.quote import quote_json, rules_of
 from tidemill.core.jobs.quotes.tasks import OrderTerms, divide, inputs_of, task_count
 from tidemill.core.jobs.refusals import JobRefusal
+from tidemill.core.operations.switches import SwitchRefusal, refused_order
 from tidemill.core.placement.supply import Supply
 from tidemill.store.accounts import api_keys
 from tidemill.store.artefacts import artefacts
@@ -30,15 +31,25 @@ from tidemill.store.events import events
 from tidemill.store.jobs import jobs
 from tidemill.store.jobs.job_views import Job
 from tidemill.store.jobs.jobs import Draft
+from tidemill.store.operations import switches
 from tidemill.store.query import Connection
 
 COUNTED_TASKS = 100
 """So many tasks of an order take about as long to price as comparing a thousand nodes does."""
 
 
+_ASK_AGAIN_S = 60
+
+
 def read_order(body: Mapping[str, Any], tasks_max: int) -> Order:
     """Parse the order in a body; raises a refusal if something is wrong with it."""
     return unless_refused(parse_order(body, tasks_max))
+
+
+async def refuse_while_stopped(connection: Connection) -> None:
+    """Refuse an order, a quote, a confirmation or an extension while an operator has stopped orders."""
+    if sentence := refused_order((await switches.states(connection)).values()):
+        raise RouteRefused(SwitchRefusal.ORDERS_STOPPED, _ASK_AGAIN_S, sentence=sentence)
 
 
 async def count_order(control: Control, account_id: UUID, tasks: int) -> None:
@@ -58,6 +69,7 @@ async def price_order(
     The caller has read the supply before it took a connection: waiting for a second connection while keeping a first
     could last for ever.
     """
+    await refuse_while_stopped(connection)
     settings, now = control.settings, control.clock.now()
     rules = rules_of(work_terms(settings).plan, settings.money, settings.market, settings.jobs)
     if not order.has_runner:
@@ -112,6 +124,7 @@ async def confirm(
     transaction: Connection, control: Control, caller: Caller, job_id: UUID, at_most_uc: int | None, now: Instant
 ) -> Job:
     """Hold the upper end and make the tasks. If that raises a refusal, nothing has changed."""
+    await refuse_while_stopped(transaction)
     job = unless_refused(await jobs.lock(transaction, job_id, caller.account_id))
     await count_order(control, job.account_id, int((job.quote or {}).get("tasks", 1)))
     own = await artefacts.own(transaction, job.input_ids, job.account_id)

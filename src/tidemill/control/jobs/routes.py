@@ -256,6 +256,7 @@ async def extend(
     more = JobExtension(int(extension.hours * HOUR), budget_uc)
 
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
+        await job_orders.refuse_while_stopped(transaction)
         unless_refused(await jobs.extend(transaction, job_id, _whose(caller), more, control.ids, now))
         return _answer(control, await _changed(transaction, job_id), now)
 

@@ -14,6 +14,7 @@ from tidemill.control.http.problems import documented, unless_refused
 from tidemill.control.http.views import API, OperatorReason, Timestamp, View
 from tidemill.core.clock import Instant
 from tidemill.core.operations.switches import Switch
+from tidemill.core.operations.switches import effect as switch_effect
 from tidemill.core.settings.critical import SettingChangeState
 from tidemill.store.operations import critical_settings, processes, switches
 from tidemill.store.operations.idempotent_answers import HttpAnswer
@@ -28,6 +29,7 @@ class SwitchView(View):
     reason: str
     changed_by: str
     changed_at: Timestamp | None
+    effect: str = Field("", description="After a change: what stands now, and what goes on.")
 
 
 class SwitchList(BaseModel):
@@ -138,6 +140,9 @@ async def _throw(
         state = await switches.set_switch(
             transaction, switch, stop=stop, reason=reason, by=by, ids=control.ids, now=now
         )
-        return HttpAnswer(200, SwitchView.model_validate(unless_refused(state)).model_dump_json().encode())
+        thrown = unless_refused(state)
+        states = (await switches.states(transaction)).values()
+        view = SwitchView.model_validate(thrown).model_copy(update={"effect": switch_effect(thrown, states)})
+        return HttpAnswer(200, view.model_dump_json().encode())
 
     return await once.answer(effect)

@@ -1,9 +1,10 @@
 """The kill switch: an operator stops a part of the pool, with a reason, and starts it again.
 
-A loop names the switch it obeys. `all` stops everything that any switch stops; housekeeping obeys none.
+A loop names the switch it obeys, and so does what takes orders. `all` stops everything that any switch stops: no money
+is held and nothing begins. What runs is finished, checked and paid, since its owner has earned it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -13,9 +14,24 @@ from tidemill.core.refusals import Refusal
 
 
 class Switch(Enum):
+    ORDERS = "orders"
     PLACEMENT = "placement"
     PAYOUTS = "payouts"
     ALL = "all"
+
+
+STOPS: Mapping[Switch, str] = {
+    Switch.ORDERS: "New jobs, quotes, confirmations and extensions are refused with your reason; no money is held.",
+    Switch.PLACEMENT: "No task is given to a node; confirmed jobs wait, and their money stays held.",
+    Switch.PAYOUTS: "This pool does not pay out yet, so nothing else changes; payouts will obey it when it does.",
+}
+"""What stands while a switch is stopped."""
+
+GOES_ON = (
+    "What goes on: tasks that nodes have are finished, checked and paid; machines join, stay linked and are "
+    "challenged; files are kept and charged for; everything can be read, and jobs can be cancelled."
+)
+"""What no switch stops."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +47,7 @@ class SwitchState:
 
 class SwitchRefusal(Refusal):
     ALREADY_SO = "The switch already stands that way; nothing was changed."
+    ORDERS_STOPPED = "The pool takes no orders at the moment, because an operator stopped them: try again later."
 
 
 def throw(
@@ -50,3 +67,24 @@ def stopping_switch(obeyed: Switch | None, states: Iterable[SwitchState]) -> Swi
     if obeyed is None:
         return None
     return next((state for state in states if state.stopped and state.switch in (obeyed, Switch.ALL)), None)
+
+
+def effect(thrown: SwitchState, states: Iterable[SwitchState]) -> str:
+    """What follows from throwing a switch, for whoever threw it. `states` are all switches as they stand now."""
+    parts = [part for part in STOPS if thrown.switch in (part, Switch.ALL)]
+    if thrown.stopped:
+        return " ".join([*(STOPS[part] for part in parts), GOES_ON])
+    still = [state for part in parts if (state := stopping_switch(part, states))]
+    names = dict.fromkeys(f"`{state.switch.value}`" for state in still)
+    return f"But {' and '.join(names)} stand{'' if len(names) > 1 else 's'} stopped." if names else ""
+
+
+def refused_order(states: Iterable[SwitchState]) -> str | None:
+    """Why no order is taken, quoted or confirmed now; None if orders are taken."""
+    stopped = stopping_switch(Switch.ORDERS, states)
+    if stopped is None:
+        return None
+    return (
+        f'The pool takes no orders at the moment: an operator stopped them ("{stopped.reason}"). Nothing was held, and '
+        "what runs goes on. Try again later."
+    )

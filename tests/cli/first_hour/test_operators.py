@@ -1,0 +1,70 @@
+"""What operators met in their first hour, one row each, and that it is mended."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx2
+
+from tests.control.jobs.test_jobs import Shop
+from tests.worlds.pools.people import people_of
+from tests.worlds.pools.pool import Pool, Running
+
+# What the kill switches stop
+
+
+def test_stop_all_takes_no_order_and_says_exactly_what_stands_and_what_goes_on(shared_pool: Running) -> None:
+    pool = Pool(shared_pool.home, running=[shared_pool])
+    with people_of(shared_pool) as people:
+        ann = Shop(shared_pool, people).customer(5)
+        job_id, confirmed_id = ann.order()["id"], ann.order()["id"]
+        assert ann.post(f"/{confirmed_id}/confirm").status_code == 200
+        available_uc = ann.available_uc
+        with _stopped(pool, "all", "racks are moved") as said:
+            assert said.startswith("`all` is stopped.")
+            for part in ("confirmations and extensions are refused", "No task is given", "does not pay out yet"):
+                assert part in said
+            assert "What goes on: tasks that nodes have are finished, checked and paid" in said
+            assert "tidemill admin start all --reason" in said
+            for refused in (
+                ann.post("", {"kind": "matmul", "parameters": {"m": 8, "n": 8, "k": 8, "element": "int8", "seed": 1}}),
+                ann.post(f"/{job_id}/confirm"),
+                ann.post(f"/{confirmed_id}/extend", {"hours": 5}),
+            ):
+                _is_refused(refused)
+            assert ann.available_uc == available_uc, "no more money is held than before"
+            assert ann.get(f"/{job_id}").json()["state"] == "quoted"
+            assert ann.post(f"/{confirmed_id}/cancel").status_code == 200, "money can be had back"
+        assert ann.post(f"/{job_id}/confirm").status_code == 200
+        ann.post(f"/{job_id}/cancel")
+
+
+def test_orders_stop_alone_and_a_start_says_what_still_stands(shared_pool: Running) -> None:
+    pool = Pool(shared_pool.home, running=[shared_pool])
+    with people_of(shared_pool) as people, _stopped(pool, "orders", "prices are wrong") as said:
+        assert "confirmations and extensions are refused" in said
+        assert "No task is given" not in said
+        refused = Shop(shared_pool, people).customer(0).post("", {"kind": "nothing"})
+        assert refused.status_code == 422, "what is wrong with an order is said first"
+        with _stopped(pool, "all", "everything is wrong"):
+            pass
+        begun = pool.run("admin", "stop", "all", "--reason", "again")
+        assert begun.returncode == 0
+        again = pool.run("admin", "start", "all", "--reason", "right again")
+        assert "But `orders` stands stopped." in again.stderr
+
+
+def _is_refused(answer: httpx2.Response) -> None:
+    assert (answer.status_code, answer.json()["code"]) == (503, "orders_stopped"), answer.text
+    assert '("racks are moved")' in answer.json()["detail"]
+    assert int(answer.headers["Retry-After"]) >= 30
+
+
+@contextmanager
+def _stopped(pool: Pool, switch: str, reason: str) -> Iterator[str]:
+    """While a switch of the pool is stopped. Brings what the command said."""
+    done = pool.run("admin", "stop", switch, "--reason", reason)
+    assert done.returncode == 0, done.stderr
+    try:
+        yield done.stderr
+    finally:
+        assert pool.run("admin", "start", switch, "--reason", "it is over").returncode == 0
