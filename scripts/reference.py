@@ -10,8 +10,6 @@ import textwrap
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from datetime import datetime
-from enum import Enum
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ import typer
 
 import tidemill
 from tidemill.cli.main import app
+from tidemill.cli.terminal import help_page
 from tidemill.cli.terminal.output import Exit
 from tidemill.control.app import create_api
 from tidemill.control.http import views
@@ -38,15 +37,6 @@ from tidemill.core.nodes.life import LIVES
 from tidemill.wire.link_phases import LINKS
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
-
-PLACEHOLDERS: Mapping[type, str] = {
-    str: "TEXT",
-    int: "NUMBER",
-    float: "NUMBER",
-    Path: "FILE",
-    UUID: "ID",
-    datetime: "TIME",
-}
 
 JSON_TYPES: Mapping[object, str] = {
     str: "text",
@@ -73,6 +63,8 @@ def cli_page() -> str:
             "Results go to stdout, everything else to stderr. Off a terminal there is no colour. Every command "
             "explains itself with `-h` or `--help`; `tidemill --debug` before a command shows where an error came from."
         ),
+        *_groups(root),
+        "## All commands",
         _table(("command", "what it does"), [(f"`{path}`", help_text) for path, help_text, _ in commands[1:]]),
         *(section for _, _, section in commands),
         "## Exit codes",
@@ -236,66 +228,44 @@ def event_meaning(event: type[Event]) -> str:
 
 
 def _commands(command: Any, context: typer.Context) -> Iterator[tuple[str, str, str]]:
-    """The path, the help and the section of a command and of everything below it."""
+    """The path, the summary and the section of a command and of everything below it."""
     path = context.command_path
-    help_text = " ".join((command.help or "").split())
+    prose, examples = help_page.parts_of(command.help or "")
     params = [param for param in command.params if not param.hidden]
-    options = [param for param in params if param.param_type_name == "option"]
-    arguments = [param for param in params if param.param_type_name == "argument"]
+    arguments = [param for param in params if help_page.is_argument(param)]
     blocks = (
         f"## {path}",
-        help_text,
-        f"```\n{_usage(path, command, options, arguments)}\n```",
+        "\n\n".join(" ".join(paragraph.split()) for paragraph in prose.split("\n\n")),
+        f"```\n{help_page.usage(command, context)}\n```",
         _table(("argument", "meaning"), [_argument(param) for param in arguments]),
-        _table(("option", "default", "meaning"), [_option(param) for param in options]),
+        _table(("option", "default", "meaning"), [_option(param) for param in params if param not in arguments]),
+        f"```sh\n{textwrap.dedent(examples)}\n```" if examples else "",
     )
-    yield path, help_text, _page(*blocks).strip()
+    yield path, help_page.summary_of(command.help or ""), _page(*blocks).strip()
     for name, below in getattr(command, "commands", {}).items():
         if not below.hidden:
             yield from _commands(below, typer.Context(below, info_name=name, parent=context))
 
 
-def _usage(path: str, command: Any, options: Sequence[Any], arguments: Sequence[Any]) -> str:
-    names = [param.name.upper() + ("…" if param.nargs == -1 else "") for param in arguments]
-    words = [
-        path,
-        "[OPTIONS]" if options else "",
-        "COMMAND …" if hasattr(command, "commands") else "",
-        *(name if param.required else f"[{name}]" for param, name in zip(arguments, names, strict=True)),
-        "[-- …]" if command.context_settings.get("allow_extra_args") else "",
-    ]
-    return " ".join(filter(None, words))
+def _groups(root: Any) -> Iterator[str]:
+    """The commands of the root, section by section, as its page of help shows them."""
+    for title, rows in root.sections().items():
+        yield f"### {title}"
+        yield _table(
+            ("command", "what it does"), [(f"[`tidemill {name}`](#tidemill-{name})", text) for name, text in rows]
+        )
 
 
 def _option(param: Any) -> tuple[str, str, str]:
-    value = "" if param.is_flag else f" {_placeholder(param)}"
+    value = "" if param.is_flag else f" {help_page.placeholder(param)}"
     names = ", ".join(f"`{name}{value}`" for name in (*param.opts, *param.secondary_opts))
-    if param.required:
-        return names, "must be given", param.help or ""
-    return names, "" if param.is_flag or param.default is None else f"`{param.default}`", param.help or ""
+    default = "must be given" if param.required else help_page.default_of(param).removeprefix("default ")
+    return names, f"`{default}`" if default and not param.required else default, help_page.explained(param)
 
 
 def _argument(param: Any) -> tuple[str, str]:
-    kind = _type(param)
-    choices = f" One of {', '.join(f'`{one.value}`' for one in kind)}." if issubclass(kind, Enum) else ""
-    default = "" if param.default is None else f" Default: {param.default}."
-    return f"`{param.name.upper()}`", f"{param.help or ''}{choices}{default}"
-
-
-def _placeholder(param: Any) -> str:
-    """What stands for a value in a line of usage."""
-    kind = _type(param)
-    if issubclass(kind, Enum):
-        return "|".join(str(member.value) for member in kind)
-    return PLACEHOLDERS[kind]
-
-
-def _type(param: Any) -> type:
-    """The type of one value; typer keeps it only here."""
-    annotation = param.type_descriptor.annotation
-    kind = (typing.get_args(annotation) or (annotation,))[0]
-    assert isinstance(kind, type), f"{param.name} has the type {annotation}, which this page cannot show"
-    return kind
+    default = help_page.default_of(param)
+    return f"`{help_page.placeholder(param)}`", help_page.explained(param) + (f" ({default})" if default else "")
 
 
 def _event_section(event: type[Event]) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.tidy.reading import Named, Reads, Source
 from tests.tidy.source import ROOT, Module, example, expect_none, modules
+from tidemill.cli.command_table import COMMANDS
 from tidemill.core.settings import Definition, Settings, catalogue
 from tidemill.core.settings.tree import sections
 
@@ -160,7 +161,8 @@ def _field(definition: Definition, section: type) -> Field:
 
 
 def _entry_points() -> Iterator[str]:
-    """Where the program begins: its command, and what is found by the names of entry points."""
+    """Where the program begins: its command, each command below it, and what is found by the names of entry points."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     for group in (project["scripts"], *project["entry-points"].values()):
         yield from (place.replace(":", ".") for place in group.values())
+    yield from (command.target.replace(":", ".") for command in COMMANDS.values())

@@ -31,7 +31,9 @@ _CONTEXT.set_forkserver_preload(
         "tidemill.agent.doctor",
         "tidemill.agent.startup",
         "tidemill.serving.logs",
+        "tidemill.cli.agent.agent",
         "tidemill.cli.main",
+        "tidemill.cli.operations.pool",
         "tidemill.control.process",
     ]
 )

@@ -1,70 +1,71 @@
-"""The root of the command. Only here do errors become a sentence and an exit code."""
+"""The root of the command. Only here do errors become a sentence and an exit code.
+
+Modules of commands are imported when they are called: all of them together take longer than any call should.
+"""
 
 import sys
-import traceback
-from typing import Annotated
+from collections.abc import Iterator, Mapping, MutableMapping
+from pkgutil import resolve_name
+from typing import Annotated, Any
 
 import typer
 
 from tidemill import __version__
-from tidemill.cli.accounts import account, admin_accounts, api_keys, registration, second_factor
-from tidemill.cli.agent import agent
-from tidemill.cli.artefacts import artefacts, models
-from tidemill.cli.events import audit, events
-from tidemill.cli.jobs import jobs, proof, top
-from tidemill.cli.jobs import run as one_line
-from tidemill.cli.ledger import ledger
-from tidemill.cli.nodes import nodes
-from tidemill.cli.operations import admin, config, database, mail, pool
-from tidemill.cli.sim import sim
+from tidemill.cli.command_table import COMMANDS, Section
+from tidemill.cli.terminal.command_group import CommandGroup, HelpfulGroup, click_command
 from tidemill.cli.terminal.output import CommandRefused, Exit, exit_code
-from tidemill.cli.trust import trust
 from tidemill.core.faults import Fault
 from tidemill.host.standard_error import say
 
-app = typer.Typer(
-    name="tidemill",
-    help="One pool of the GPUs of many owners.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("up")(pool.up)
-app.command()(pool.down)
-app.command("control")(pool.control)
-app.command()(pool.status)
-app.command()(events.events)
-app.command()(config.config)
-app.command("setup")(registration.set_up)
-app.command()(registration.register)
-app.command()(registration.confirm)
-app.command()(registration.forgot)
-app.command()(registration.reset)
-app.command()(account.login)
-app.command()(account.logout)
-app.command()(account.whoami)
-app.command()(account.logins)
-app.add_typer(account.sessions_app, name="sessions")
-app.add_typer(second_factor.app, name="second-factor")
-app.add_typer(database.app, name="db")
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(nodes.app, name="nodes")
-app.add_typer(jobs.app, name="jobs")
-app.add_typer(one_line.app, name="run")
-app.command()(top.top)
-app.add_typer(artefacts.app, name="artefacts")
-app.add_typer(models.app, name="models")
-app.add_typer(audit.app, name="audit")
-app.add_typer(proof.app, name="proof")
-app.add_typer(admin.app, name="admin")
-app.add_typer(trust.app, name="trust")
-admin.app.add_typer(admin_accounts.app)
-app.add_typer(mail.app, name="mail")
-app.add_typer(api_keys.app, name="keys")
-app.add_typer(agent.app, name="agent")
-app.add_typer(sim.app, name="sim")
+
+class _Commands(MutableMapping[str, Any]):
+    """The commands by name, each made when it is asked for."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = click_command(name, resolve_name(COMMANDS[name].target))
+        return self._made[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("Commands are listed in the table.")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class RootGroup(HelpfulGroup):
+    """The root, whose page of help comes from the table."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = _Commands()
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Whoever types `tidemill submit` means a command of a group."""
+        try:
+            return super().resolve_command(ctx, args)
+        except typer.TyperException:
+            if below := [path for path, _ in self.listed("tidemill") if path.split()[-1] == args[0]]:
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {', '.join(map(repr, below))}?")
+            raise
+
+    def sections(self) -> Mapping[str, list[tuple[str, str]]]:
+        return {
+            section.value: [(one.name, one.summary) for one in COMMANDS.values() if one.section is section]
+            for section in Section
+        }
+
+
+app = CommandGroup()
 
 
 def _print_version(is_wanted: bool) -> None:
@@ -73,24 +74,34 @@ def _print_version(is_wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(cls=RootGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def root(
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and leave.")
     ] = False,
 ) -> None:
-    """`run` looks for --debug by itself: errors may come before this is called."""
+    """One pool of the GPUs of many owners.
+
+    Examples:
+        tidemill up --demo                  a pool to try, with people and nodes
+        tidemill run matmul                 order a job, and wait for its result
+        tidemill jobs list                  what became of your jobs
+        tidemill agent join URL < token     let this machine work for a pool
+    """
+    # `run` looks for --debug by itself: errors may come before this is called.
 
 
 def run(arguments: list[str]) -> int:
     """Run a command and return its exit code. Typer reports usage errors and Ctrl-C by itself."""
     try:
-        app(arguments)
+        app(arguments, prog_name="tidemill")
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else Exit.DONE
     except Exception as error:  # noqa: BLE001  # the last place that can report an error
         if "--debug" in arguments:
+            import traceback
+
             traceback.print_exc()
         say(_sentence(error))
         return exit_code(error)

@@ -15,6 +15,7 @@ from tidemill.cli.client.pool_caller import (
     pool_named,
     session_caller,
 )
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, print_fields, print_json, print_table, report
 from tidemill.cli.terminal.questions import ask, ask_password, password_from_stdin, with_code
 from tidemill.core.accounts.sessions import SessionRefusal
@@ -28,7 +29,7 @@ Email = Annotated[str | None, typer.Option("--email", help="Your e-mail address;
 
 EMAIL_OTHERWISE = "Give your address with --email."
 
-sessions_app = typer.Typer(help="Where you are logged in: list your sessions, or end one or all others.")
+sessions_app = CommandGroup("Where you are logged in: list your sessions, end them.")
 
 
 def login(
@@ -41,7 +42,10 @@ def login(
     code: Annotated[str | None, typer.Option(help="A code of your authenticator; asked for if it is needed.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Log in to a pool. The tokens are kept in a file that only you can read."""
+    """Log in to a pool.
+
+    The tokens are kept in a file that only you can read.
+    """
     pool = pool_named(url)
     address = email or ask("E-mail address", otherwise=EMAIL_OTHERWISE)
     otherwise = "Send your password with --password-stdin."

@@ -12,12 +12,13 @@ import typer
 
 from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.pool_caller import PoolCaller, operator_caller
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table, report
 from tidemill.core.accounts.account import AccountStateRefusal
 from tidemill.core.accounts.kyc import Kyc
 from tidemill.core.accounts.roles import Role
 
-app = typer.Typer()
+app = CommandGroup()
 
 Who = Annotated[str, typer.Argument(metavar="WHO", help="The account: its e-mail address or its id.")]
 Why = Annotated[str, typer.Option("--reason", "-r", help="Why; it is kept, and who is blocked is told it.")]
@@ -83,7 +84,12 @@ def roles(
 
 
 @app.command()
-def kyc(who: Who, decision: KycChoice, reason: Why, as_json: AsJson = False) -> None:
+def kyc(
+    who: Who,
+    decision: Annotated[KycChoice, typer.Argument(help="What was found.")],
+    reason: Why,
+    as_json: AsJson = False,
+) -> None:
     """Say that a provider is who they say they are, or is not."""
     _change(who, "kyc", {"reason": reason, "state": decision}, f"is {decision}", as_json=as_json)
 

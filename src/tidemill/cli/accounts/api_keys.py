@@ -11,15 +11,14 @@ import typer
 from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.pool_caller import PoolCaller, pool_caller, session_caller
 from tidemill.cli.operations.pool_keys import rotate_pool_keys
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
 from tidemill.core.accounts.keys import key_prefix, looks_like_key
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.settings.kinds.quantities import DURATION
 from tidemill.host.standard_error import say
 
-app = typer.Typer(
-    help="Your API keys: list, create, rotate, revoke. And the keys that seal the pool's secrets: rotate."
-)
+app = CommandGroup("Your API keys: list, create, rotate, revoke.\n\nAnd the keys that seal the pool's secrets: rotate.")
 
 _COLUMNS = ("key", "name", "role", "scopes", "networks", "cap", "spent", "made", "last used", "ends")
 _ROUTE = "/account/keys"

@@ -33,7 +33,10 @@ def set_up(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make the first operator's account of a new pool, and its second factor."""
+    """Make the first operator's account of a new pool.
+
+    The account gets its second factor at once.
+    """
     pool, token = _from_link(link or ask("Set-up link", otherwise=_NEEDS_TERMINAL))
     address = ask("E-mail address", otherwise=_NEEDS_TERMINAL)
     password = ask_new_password(otherwise=_NEEDS_TERMINAL)
@@ -51,7 +54,10 @@ def register(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask for an account. A letter to your address has the code for `tidemill confirm`."""
+    """Ask for an account.
+
+    A letter to your address has the code for `tidemill confirm`.
+    """
     roles = role or [Role.CUSTOMER]
     if not CHOSEN_FREELY.issuperset(roles):
         raise CommandRefused("Take on customer or provider: the other roles are given by an operator.")
@@ -63,7 +69,10 @@ def register(
 
 
 def confirm(url: Where = None, email: Email = None, code: Mailed = None, as_json: AsJson = False) -> None:
-    """Prove that an address is yours, with the code or the link in the letter."""
+    """Prove that an address is yours, with its letter.
+
+    The code in the letter is good, and so is its link.
+    """
     pool, proof = pool_named(url), _proof(email, code)
     try:
         account = pool.ask("POST", "/auth/confirm", proof)
@@ -76,14 +85,20 @@ def confirm(url: Where = None, email: Email = None, code: Mailed = None, as_json
 
 
 def forgot(url: Where = None, email: Email = None, as_json: AsJson = False) -> None:
-    """Ask for a letter with a code for `tidemill reset`, which sets another password."""
+    """Ask for a letter that lets you set another password.
+
+    It has a code for `tidemill reset`.
+    """
     pool, address = pool_named(url), _address(email)
     answer = pool.ask("POST", "/auth/forgot", {"address": address})
     report(f"A letter to {address} is on its way: run `tidemill reset` with its code.", answer, as_json=as_json)
 
 
 def reset(url: Where = None, email: Email = None, code: Mailed = None, as_json: AsJson = False) -> None:
-    """Set another password, with the code or the link in the letter. Every session ends; the second factor stays."""
+    """Set another password, with the code in the letter.
+
+    Its link will do, too. Every session ends; the second factor stays.
+    """
     pool, proof = pool_named(url), _proof(email, code)
     pool.ask("POST", "/auth/reset", {**proof, "password": ask_new_password(otherwise=_NEEDS_TERMINAL)})
     report("Your password is changed: log in with `tidemill login`.", {"reset": True}, as_json=as_json)

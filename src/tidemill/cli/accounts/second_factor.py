@@ -3,18 +3,15 @@
 import io
 import sys
 
-import typer
-
 from tidemill.cli.client.http_calls import PoolRefused
 from tidemill.cli.client.pool_caller import SessionCaller, session_caller
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, report
 from tidemill.cli.terminal.questions import ask, ask_code
 from tidemill.core.accounts.second_factor import SecondFactorRefusal
 from tidemill.host.standard_error import say
 
-app = typer.Typer(
-    help="The second factor of your account: the codes of an authenticator, and recovery codes.", no_args_is_help=True
-)
+app = CommandGroup("An authenticator for your account: on, off, codes.")
 
 _TRIES = 5
 _ROUTE = "/account/second-factor"

@@ -24,6 +24,7 @@ from tidemill.cli.agent import agent_rules, agent_service
 from tidemill.cli.agent.agent_home import agent_settings, own_home
 from tidemill.cli.agent.agent_status import print_status
 from tidemill.cli.client.local_pool import operator_name
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, Exit, report
 from tidemill.core.nodes.join_tokens import JoinTokenParts, read_token
 from tidemill.core.nodes.rules.rules import WorkMode
@@ -35,7 +36,7 @@ from tidemill.host.standard_error import say
 if TYPE_CHECKING:
     from tidemill.agent.agent import Agent, AgentEnd
 
-app = typer.Typer(help="This machine as a node of a pool: join, run, rest, leave.", no_args_is_help=True)
+app = CommandGroup("This machine as a node of a pool: join, run, rest, leave.")
 app.add_typer(agent_rules.app, name="rules")
 
 Authority = Annotated[

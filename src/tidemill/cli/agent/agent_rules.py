@@ -12,6 +12,7 @@ from tidemill.agent.home.rules_file import RulesFile
 from tidemill.cli.agent.agent_home import agent_settings, own_home
 from tidemill.cli.client.local_pool import operator_name
 from tidemill.cli.nodes.rule_words import EXAMPLES, NAMES, wish, written
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table
 from tidemill.core.clock import as_datetime
 from tidemill.core.nodes.rules.rule_book import RuleBook, RuleEntry, RuleOrigin, book_json
@@ -19,7 +20,7 @@ from tidemill.core.refusals import Refusal
 from tidemill.host.clocks import wall
 from tidemill.host.standard_error import say
 
-app = typer.Typer(help="The rules by which this machine works.", no_args_is_help=True)
+app = CommandGroup("The rules by which this machine works.")
 
 
 @app.command()

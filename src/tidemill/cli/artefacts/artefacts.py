@@ -17,11 +17,12 @@ from tidemill.cli.artefacts.artefact_downloads import download
 from tidemill.cli.artefacts.artefact_uploads import FileToUpload, FileUpload, hash_file
 from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.pool_caller import operator_caller, pool_caller
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, in_words, print_fields, print_json, print_table, report
 from tidemill.core.artefacts.artefact import Purpose
 from tidemill.host.standard_error import say
 
-app = typer.Typer(help="Artefacts: inputs, models and results that you keep in the pool.", no_args_is_help=True)
+app = CommandGroup("Inputs, models and results that you keep in the pool.")
 
 Which = Annotated[UUID, typer.Argument(metavar="ID", help="The artefact's id.")]
 

@@ -9,10 +9,11 @@ import typer
 from tidemill.cli.artefacts.artefacts import UploadPurpose, upload_file
 from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.pool_caller import operator_caller
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, in_words, print_fields, print_json, print_table, report
 from tidemill.host.standard_error import say
 
-app = typer.Typer(help="The models of the pool: list, show, add, remove.", no_args_is_help=True)
+app = CommandGroup("The models of the pool: list, show, add, remove.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The model's name.")]
 

@@ -15,8 +15,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import platformdirs
-
 from tidemill.cli.terminal.output import CommandRefused
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -37,6 +35,8 @@ class StoredTokens:
 
 
 def credentials_folder() -> Path:
+    import platformdirs
+
     return platformdirs.user_config_path("tidemill", appauthor=False) / "credentials"
 
 

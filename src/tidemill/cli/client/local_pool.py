@@ -1,4 +1,7 @@
-"""What a command works with: the settings, and the database of the pool they name."""
+"""What a command works with: the settings, and the database of the pool they name.
+
+A command that asks over HTTP needs only the settings, so the store is imported where the database is used.
+"""
 
 import os
 import pwd
@@ -6,16 +9,16 @@ import tomllib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-
-import platformdirs
+from typing import TYPE_CHECKING
 
 from tidemill.core.faults import NotRunning, SettingsFault
 from tidemill.core.settings import CONFIG_VARIABLE, Settings, SourcedSettings, build
 from tidemill.host.standard_error import say
-from tidemill.store.address import DatabaseUrls
-from tidemill.store.database import connect
-from tidemill.store.embedded import EmbeddedServer, attach, has_cluster
-from tidemill.store.query import Connection
+
+if TYPE_CHECKING:
+    from tidemill.store.address import DatabaseUrls
+    from tidemill.store.embedded import EmbeddedServer
+    from tidemill.store.query import Connection
 
 URL_VARIABLE = "TIDEMILL_URL"
 KEY_VARIABLE = "TIDEMILL_API_KEY"
@@ -49,31 +52,43 @@ def operator_name() -> str:
 
 def default_home() -> Path:
     """Root's own home is closed to the server's user, so root's pool lives where services keep their state."""
-    return Path("/var/lib/tidemill") if os.geteuid() == 0 else platformdirs.user_data_path("tidemill", appauthor=False)
+    if os.geteuid() == 0:
+        return Path("/var/lib/tidemill")
+    import platformdirs
+
+    return platformdirs.user_data_path("tidemill", appauthor=False)
 
 
-def server_of(settings: Settings, report: Callable[[str], None] = say) -> EmbeddedServer:
+def server_of(settings: Settings, report: Callable[[str], None] = say) -> "EmbeddedServer":
+    from tidemill.store.embedded import EmbeddedServer
+
     return EmbeddedServer(settings.home, server_user=settings.database.server_user, report=report)
 
 
-def outside_urls(settings: Settings) -> DatabaseUrls | None:
+def outside_urls(settings: Settings) -> "DatabaseUrls | None":
     """The URLs of an outside server, if one is set."""
     if settings.database_url is None:
         return None
+    from tidemill.store.address import DatabaseUrls
+
     return DatabaseUrls(settings.database_url, settings.database_owner_url or settings.database_url)
 
 
-def running_urls(settings: Settings) -> DatabaseUrls:
+def running_urls(settings: Settings) -> "DatabaseUrls":
     """The database of a pool that is up; a fault if it is not."""
+    from tidemill.store.embedded import attach
+
     return outside_urls(settings) or attach(settings.home)
 
 
 @asynccontextmanager
-async def database_urls(settings: Settings) -> AsyncIterator[DatabaseUrls]:
+async def database_urls(settings: Settings) -> "AsyncIterator[DatabaseUrls]":
     """The pool's database. An embedded server that is down is started for the length of one command.
 
     Only `tidemill up` and `tidemill db restore` make a database: a command that reads finds one, or says that there is
     none."""
+    from tidemill.store.embedded import has_cluster
+
     try:
         urls = running_urls(settings)
     except NotRunning:
@@ -92,7 +107,9 @@ async def database_urls(settings: Settings) -> AsyncIterator[DatabaseUrls]:
 
 
 @asynccontextmanager
-async def connected(url: str) -> AsyncIterator[Connection]:
+async def connected(url: str) -> "AsyncIterator[Connection]":
+    from tidemill.store.database import connect
+
     connection = await connect(url)
     try:
         yield connection

@@ -7,6 +7,7 @@ for new ones. When the pool wants a fresh password, the user is asked for it, an
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from tidemill.cli.client.credentials import CredentialsFile, StoredTokens, credentials_folder, stored_pools
@@ -20,7 +21,6 @@ from tidemill.core.accounts.roles import OPERATOR_FILE
 from tidemill.core.accounts.sessions import SessionRefusal
 from tidemill.core.faults import NotRunning
 from tidemill.core.settings.process_addresses import own_address, public_url
-from tidemill.store.embedded import owner_pid
 
 T = TypeVar("T")
 
@@ -204,12 +204,19 @@ def _with_secret(pool: PoolClient, name: str) -> PoolCaller | None:
     settings = load_configuration().settings
     if pool.url not in (own_address(settings), public_url(settings)):
         return None
-    if outside_urls(settings) is None and owner_pid(settings.home) is None:
+    if outside_urls(settings) is None and not _owned(settings.home):
         raise NotRunning("This pool is not running: start it with `tidemill up`.")
     try:
         return PoolCaller(pool, (settings.home / name).read_text("utf-8").strip())
     except OSError:
         return None
+
+
+def _owned(home: Path) -> bool:
+    """Whether the pool in this home is up: somebody else could listen at its address when it is down."""
+    from tidemill.store.embedded import owner_pid
+
+    return owner_pid(home) is not None
 
 
 def _own_pool() -> PoolClient:

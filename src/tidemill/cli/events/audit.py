@@ -9,6 +9,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from tidemill.cli.client.local_pool import connected, database_urls, load_configuration
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
 from tidemill.core.clock import Instant, as_datetime, as_instant
 from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, TrailTip, TrailVerifier
@@ -17,7 +18,7 @@ from tidemill.host.standard_error import say
 from tidemill.store.events import tips_file, trail
 from tidemill.store.query import Connection
 
-app = typer.Typer(help="The audit trail: show, verify, export.", no_args_is_help=True)
+app = CommandGroup("The audit trail: show, verify, export.")
 
 T = TypeVar("T")
 

@@ -15,11 +15,12 @@ from tidemill.cli.jobs.job_view import print_job, print_jobs, print_quote, print
 from tidemill.cli.jobs.job_watch import ROUTE, order_job, results_of, wait_until_over
 from tidemill.cli.jobs.order_options import OutFolder, Private
 from tidemill.cli.jobs.private_results import made_private
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, report
 from tidemill.core.jobs.job import JobState
 from tidemill.host.standard_error import say
 
-app = typer.Typer(help="Jobs: order, quote, confirm, follow, fetch the result.", no_args_is_help=True)
+app = CommandGroup("Jobs: order, quote, confirm, follow, fetch the result.")
 
 Which = Annotated[UUID, typer.Argument(metavar="JOB", help="The job's id.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Confirm without asking.")]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, report
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from tidemill.core.trust.proofs.proof_file import ProofFile
     from tidemill.core.trust.proofs.statement import Statement
 
-app = typer.Typer(help="Proofs of products of matrices: verify.", no_args_is_help=True)
+app = CommandGroup("Proofs of products of matrices: verify.")
 
 File = Annotated[Path, typer.Argument(metavar="FILE", dir_okay=False, exists=True, help="The proof.")]
 _MATRIX: dict[str, Any] = {"dir_okay": False, "exists": True}

@@ -15,15 +15,16 @@ from tidemill.cli.jobs.job_view import print_results, say_plan
 from tidemill.cli.jobs.job_watch import confirm_job, keep_results, order_job, paid_of, results_of, wait_until_over
 from tidemill.cli.jobs.order_options import OrderOptions, with_options
 from tidemill.cli.jobs.private_results import made_private
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import CommandRefused, Exit, print_json
 from tidemill.core.jobs.kinds.embed import INLINE_MAX, TEXT_MAX_BYTES
 from tidemill.core.jobs.kinds.matmul import SIDE_MAX, Element
 from tidemill.core.jobs.kinds.script import PROGRAM_MAX_BYTES
 from tidemill.host.standard_error import say
 
-app = typer.Typer(help="Order a job, wait for it and fetch its result, in one line.", no_args_is_help=True)
+app = CommandGroup("Order a job, wait for it and fetch its result, in one line.")
 
-Side = Annotated[int, typer.Option(min=1, max=SIDE_MAX)]
+Side = Annotated[int, typer.Option(min=1, max=SIDE_MAX, help="A side of the matrices: m × k times k × n.")]
 
 
 @app.command()
@@ -81,8 +82,8 @@ def script(  # each is an option of the command
 def render(  # each is an option of the command
     scene: Annotated[Path, typer.Argument(metavar="SCENE", help="A scene, in YAML or JSON.")],
     *,
-    width: Annotated[int, typer.Option(min=1, max=32_768)] = 640,
-    height: Annotated[int, typer.Option(min=1, max=32_768)] = 480,
+    width: Annotated[int, typer.Option(min=1, max=32_768, help="Of the picture, in pixels.")] = 640,
+    height: Annotated[int, typer.Option(min=1, max=32_768, help="Of the picture, in pixels.")] = 480,
     samples: Annotated[int, typer.Option(min=1, max=4096, help="Rays a pixel.")] = 4,
     options: OrderOptions,
 ) -> None:

@@ -20,7 +20,10 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Draw once, and leave.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Watch the pool: what is for sale, what waits, and what your jobs do. Ctrl-C leaves."""
+    """Watch the pool: what is for sale, what waits, what runs.
+
+    It shows what your jobs do, too. Ctrl-C leaves.
+    """
     caller = operator_caller()
     with suppress(KeyboardInterrupt):
         while True:

@@ -22,6 +22,7 @@ from tidemill.cli.ledger.ledger_accounts import (
     account_row,
 )
 from tidemill.cli.terminal.checks import print_checks
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table
 from tidemill.core.clock import as_datetime, as_instant
 from tidemill.core.ledger import AccountKind
@@ -33,9 +34,7 @@ from tidemill.store.ledger.archive import check_archives
 from tidemill.store.ledger.books import Balance, OpenHold, StatementLine
 from tidemill.store.query import Connection
 
-app = typer.Typer(
-    help="The pool's books: accounts, statements, holds, adjustments, check, archives.", no_args_is_help=True
-)
+app = CommandGroup("The pool's books: accounts, holds, adjustments, archives.")
 app.add_typer(ledger_adjustments.app)
 app.add_typer(ledger_archives.app)
 

@@ -23,6 +23,7 @@ from tidemill.cli.ledger.ledger_accounts import (
     account_text,
     read_account,
 )
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table, report
 from tidemill.core.clock import Instant, as_datetime
 from tidemill.core.currency import CREDIT, kept_currency, shown_currency
@@ -37,7 +38,7 @@ from tidemill.store.ledger import adjustments as store
 from tidemill.store.ledger import books, ledger
 from tidemill.store.query import Connection
 
-app = typer.Typer()
+app = CommandGroup()
 
 T = TypeVar("T")
 

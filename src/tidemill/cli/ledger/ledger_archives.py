@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from tidemill.cli.client.local_pool import connected, load_configuration, running_urls
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table, report
 from tidemill.core.clock import as_datetime
 from tidemill.core.ids import Ids
@@ -18,7 +19,7 @@ from tidemill.store.events import events
 from tidemill.store.ledger import archive as store
 from tidemill.store.ledger.archive import Archive
 
-app = typer.Typer()
+app = CommandGroup()
 
 
 @app.command()

@@ -10,13 +10,14 @@ import typer
 
 from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.pool_caller import PoolCaller, pool_caller
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
 from tidemill.core.nodes.join_tokens import LIFETIME_MAX_S, JoinTokenRefusal
 from tidemill.core.nodes.pool_urls import is_loopback
 from tidemill.core.settings.kinds.quantities import DURATION
 from tidemill.host.standard_error import say
 
-app = typer.Typer(help="Join tokens: list, make, revoke.", no_args_is_help=True)
+app = CommandGroup("Join tokens: list, make, revoke.")
 
 _ROUTE = "/nodes/join-tokens"
 _COLUMNS = ("name", "joined", "labels", "good until (UTC)", "for")

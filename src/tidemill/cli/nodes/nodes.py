@@ -17,12 +17,11 @@ from tidemill.cli.nodes.node_events import sentence
 from tidemill.cli.nodes.node_view import NONE_YET, print_node, print_nodes, rule_rows
 from tidemill.cli.nodes.node_watch import follow
 from tidemill.cli.nodes.rule_words import EXAMPLES, NAMES, wish
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_fields, print_json, print_line, report
 from tidemill.host.standard_error import say
 
-app = typer.Typer(
-    help="Your machines in the pool. What is done on a machine itself is in `tidemill agent`.", no_args_is_help=True
-)
+app = CommandGroup("Your machines in the pool.\n\nWhat is done on a machine itself is in `tidemill agent`.")
 app.add_typer(join_tokens.app, name="tokens")
 
 Which = Annotated[str, typer.Argument(metavar="NODE", help="The node: its id or its name.")]

@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from tidemill.cli.accounts import admin_accounts
 from tidemill.cli.client.local_pool import connected, load_configuration, operator_name, running_urls
 from tidemill.cli.operations import critical_settings
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
 from tidemill.core.accounts.roles import METRICS_FILE
 from tidemill.core.clock import as_datetime
@@ -19,8 +21,9 @@ from tidemill.store.clock import read_clock
 from tidemill.store.events import events
 from tidemill.store.operations import switches
 
-app = typer.Typer(help="Run the pool: kill switches, critical settings, accounts, monitoring.", no_args_is_help=True)
+app = CommandGroup("Run the pool: switches, critical settings, accounts.")
 app.add_typer(critical_settings.app, name="settings")
+app.add_typer(admin_accounts.app)
 
 What = Annotated[
     Switch, typer.Argument(metavar="WHAT", help="Which part of the pool: orders, placement, payouts or all.")

@@ -12,13 +12,14 @@ import typer
 
 from tidemill.cli.client.local_pool import connected, database_urls, load_configuration
 from tidemill.cli.client.pool_caller import operator_caller
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, print_json, print_table, report
 from tidemill.core.clock import as_datetime
 from tidemill.core.settings.critical import SettingChange, SettingChangeState, allowed, critical_values, takes_effect_at
 from tidemill.host.standard_error import say
 from tidemill.store.operations import critical_settings as store
 
-app = typer.Typer(invoke_without_command=True)
+app = CommandGroup()
 
 Which = Annotated[str, typer.Argument(metavar="NAME", help="The setting, such as money.commission.")]
 Why = Annotated[str, typer.Option("--reason", "-r", help="Why; it is kept.")]
@@ -26,7 +27,7 @@ Why = Annotated[str, typer.Option("--reason", "-r", help="Why; it is kept.")]
 _COLUMNS = ("setting", "in force", "wanted", "state", "by", "since", "takes effect at the first start after")
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def listed(context: typer.Context, as_json: AsJson = False) -> None:
     """Changes of critical settings that have not taken effect: list, approve, reject."""
     if context.invoked_subcommand is not None:

@@ -18,6 +18,7 @@ from tidemill.cli.client.local_pool import (
     server_of,
 )
 from tidemill.cli.terminal.checks import print_checks
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, in_words, report
 from tidemill.core.faults import AlreadyRunning
 from tidemill.core.ids import Ids
@@ -30,7 +31,7 @@ from tidemill.store.embedded.system_user import clean_environment
 from tidemill.store.migrate import renew
 from tidemill.store.operations import backup as backups
 
-app = typer.Typer(help="The pool's database: shell, backup, restore, check.", no_args_is_help=True)
+app = CommandGroup("The pool's database: shell, backup, restore, check.")
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -13,6 +13,7 @@ from uuid import UUID
 import typer
 
 from tidemill.cli.client.local_pool import connected, load_configuration, running_urls
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
 from tidemill.core.accounts.account import Language
 from tidemill.core.accounts.addresses import parse_address
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from tidemill.control.notices.smtp import SmtpReply
 
-app = typer.Typer(help="The pool's letters: list the newest, read one, try one again, test the SMTP server.")
+app = CommandGroup("The pool's letters: list, read, send again, test.")
 
 Which = Annotated[UUID, typer.Argument(metavar="LETTER", help="The letter's id.")]
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.sim import sim_economy, sim_export, sim_run
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table
 
 if TYPE_CHECKING:
     from tidemill.core.placement.policies import Policy
     from tidemill.sim.openb.experiment import Allocation, Cluster
 
-app = typer.Typer(help="Try the pool's rules in simulated worlds.", no_args_is_help=True)
+app = CommandGroup("Try the pool's rules in simulated worlds.")
 app.command("run")(sim_run.run)
 app.command("export")(sim_export.export)
 app.command("economy")(sim_economy.economy)

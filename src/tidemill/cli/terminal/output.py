@@ -4,6 +4,8 @@ Exit codes are stable; programs may match them. Off a terminal there is no colou
 """
 
 import json
+import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -11,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tidemill.cli.terminal.table_layout import lay_out, named_value, wrapped
 from tidemill.core.faults import AlreadyRunning, Fault, NotRunning, SettingsFault
 from tidemill.host.standard_error import printable, say
 
@@ -79,29 +82,46 @@ def print_line(line: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table without borders. Long cells are folded on a terminal and left whole elsewhere."""
-    if not sys.stdout.isatty():
-        widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
-        for row in (columns, *rows):
-            print_line("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(escape(printable(cell)) for cell in row))
-    Console(highlight=False).print(table)
+    """Print a table without borders: on a terminal to its width, elsewhere with whole values in one line a row."""
+    cells = [[printable(cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        header, lines = lay_out(columns, [[cell.expandtabs(1) for cell in row] for row in cells], _terminal_width())
+        lines = [*(bold(line) for line in header), *lines]
+    else:
+        widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+        table = (map(str.ljust, row, widths) for row in (columns, *cells))
+        lines = ["  ".join(row).rstrip() for row in table]
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
 
 
 def print_fields(fields: Mapping[str, str]) -> None:
     """Print names and values, one a line."""
-    width = max(map(len, fields))
+    names = max(map(len, fields))
+    if not sys.stdout.isatty():
+        for name, value in fields.items():
+            print_line(f"{name:<{names}}  {value}")
+        return
+    width = _terminal_width()
     for name, value in fields.items():
-        print_line(f"{name:<{width}}  {value}")
+        for line in named_value(name, printable(value), names, width):
+            print_line(line)
+
+
+def print_text(text: str) -> None:
+    """Print a sentence of a result; on a terminal it wraps between words."""
+    for line in wrapped(text, _terminal_width()) if sys.stdout.isatty() else [text]:
+        print_line(line)
+
+
+def bold(line: str) -> str:
+    """A line of a header, where the terminal knows how."""
+    plain = "NO_COLOR" in os.environ or os.environ.get("TERM", "dumb") == "dumb"
+    return line if plain or not line else f"\x1b[1m{line}\x1b[0m"
+
+
+def _terminal_width() -> int:
+    return shutil.get_terminal_size().columns
 
 
 def in_words(size_bytes: int) -> str:

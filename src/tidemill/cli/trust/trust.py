@@ -9,6 +9,7 @@ from uuid import UUID
 import typer
 
 from tidemill.cli.client.local_pool import connected, load_configuration, operator_name, running_urls
+from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
 from tidemill.core.clock import as_datetime
 from tidemill.core.ids import Ids
@@ -19,7 +20,7 @@ from tidemill.store.events import events
 from tidemill.store.trust import reviews as stored_reviews
 from tidemill.store.trust.reviews import Review
 
-app = typer.Typer(help="Decide about results that nobody else can judge.", no_args_is_help=True)
+app = CommandGroup("Decide about results that nobody else can judge.")
 
 SHOWN_MAX = 1_000
 

@@ -1,0 +1,84 @@
+"""Commands and groups of commands, with our pages of help. A group that is called alone shows its page."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from tidemill.cli.terminal.help_page import help_page, summary_of, usage
+from tidemill.cli.terminal.output import print_json
+from tidemill.cli.terminal.typed_values import read_leanly
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class HelpfulCommand(TyperCommand):
+    """A command whose page of help is ours."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        for parameter in self.params:
+            read_leanly(parameter)
+
+    def get_help(self, ctx: Any) -> str:
+        return help_page(self, ctx)
+
+    def get_usage(self, ctx: Any) -> str:
+        return f"Usage: {usage(self, ctx)}"
+
+
+class HelpfulGroup(TyperGroup):
+    """A group whose page of help is ours. Called alone it shows that, or with `--json` the list of its commands."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for parameter in self.params:
+            read_leanly(parameter)
+
+    def get_help(self, ctx: Any) -> str:
+        return help_page(self, ctx)
+
+    def get_usage(self, ctx: Any) -> str:
+        return f"Usage: {usage(self, ctx)}"
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not self.invoke_without_command and not ctx.resilient_parsing:
+            if not args:
+                typer.echo(self.get_help(ctx))
+                ctx.exit()
+            if args == ["--json"]:
+                print_json([{"command": path, "summary": summary} for path, summary in self.listed(ctx.command_path)])
+                ctx.exit()
+        return super().parse_args(ctx, args)
+
+    def listed(self, path: str) -> list[tuple[str, str]]:
+        """Every command below this one, and what it does."""
+        found: list[tuple[str, str]] = []
+        for name, command in self.commands.items():
+            if not command.hidden:
+                found.append((f"{path} {name}", summary_of(command.help or "")))
+                found += command.listed(f"{path} {name}") if isinstance(command, HelpfulGroup) else []
+        return found
+
+
+class CommandGroup(typer.Typer):
+    """A group of commands, to which functions are added by `@app.command()`."""
+
+    def __init__(self, text: str = "") -> None:
+        said: dict[str, Any] = {"help": text} if text else {}
+        super().__init__(cls=HelpfulGroup, rich_markup_mode=None, add_completion=False, **said)
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Function], Function]:
+        return super().command(name, **{"cls": HelpfulCommand, **options})
+
+
+def click_command(name: str, target: Any) -> Any:
+    """A command or a group, from a function or a `CommandGroup`."""
+    if isinstance(target, CommandGroup):
+        group = typer.main.get_group(target)
+        group.name = name
+        return group
+    alone = CommandGroup()
+    alone.command(name)(target)
+    return typer.main.get_command(alone)
