@@ -148,7 +148,7 @@ async def test_a_backup_is_restored_and_readers_learn_of_it(place: Path) -> None
         assert kinds[0] == "pool.restored"
         assert "process.started" in kinds
         states = {state["name"]: state["stopped"] for state in pool.json("admin", "switches")}
-        assert states == {"placement": False, "payouts": True, "all": False}
+        assert states == {"orders": False, "placement": False, "payouts": True, "all": False}
         assert pool.run("db", "check").returncode == 0
         assert await log_of(place) == again.kinds()
 

@@ -112,20 +112,24 @@ def _measured(index: int, name: str, cells: Sequence[str]) -> _Column:
 def _beside(columns: Sequence[_Column], width: int) -> list[_Column]:
     """The columns that fit side by side. First those go that are empty anyway."""
     beside = list(columns)
-    while len(beside) > 1 and _needed(beside) > width:
+    while len(beside) > 1 and _needed(beside, width) > width:
         empty = [column for column in beside[1:] if column.is_empty]
         sentences = [column for column in beside[1:] if column.wraps]
         beside.remove((empty or sentences or beside)[-1])
     return beside
 
 
-def _needed(columns: Sequence[_Column]) -> int:
-    return sum(max(c.least, min(c.natural, _SENTENCE_MIN)) for c in columns) + GAP * (len(columns) - 1)
+def _needed(columns: Sequence[_Column], width: int) -> int:
+    return sum(_comfortable(column, width) for column in columns) + GAP * (len(columns) - 1)
+
+
+def _comfortable(column: _Column, width: int) -> int:
+    return max(column.least, min(column.natural, _SENTENCE_MIN, width))
 
 
 def _widths(columns: Sequence[_Column], width: int) -> list[int]:
     """What is left over goes to the sentences, shortest first, in equal shares."""
-    widths = {c.index: max(c.least, min(c.natural, _SENTENCE_MIN)) for c in columns}
+    widths = {column.index: min(width, _comfortable(column, width)) for column in columns}
     left = width - GAP * (len(columns) - 1) - sum(widths.values())
     growing = sorted((c for c in columns if c.natural > widths[c.index]), key=lambda c: c.natural)
     for number, column in enumerate(growing):
