@@ -39,6 +39,8 @@ pytestmark = pytest.mark.needs("bubblewrap")
 ANSWER = archive({PurePosixPath("answer"): b"42"})
 PROGRAM = "open('out/answer', 'w').write('42')"
 HOUR_S = 3_600
+CORES_MAX = 256
+"""A task of one core has at least this share of a machine."""
 MIB = 1024 * 1024
 
 
@@ -252,6 +254,49 @@ def test_h1_whose_own_program_exits_with_3_pays_for_the_time(scene: Scene) -> No
     assert (ended["state"], uc(attempt["paid"]) > 0) == ("failed", True)
     assert 0 < spent_uc(ann, before_uc, ended) <= uc(ended["quote"]["high"])
     assert scene.record(scene.first) == before, "nobody is blamed"
+
+
+def test_h1_who_calls_off_what_failed_while_the_house_is_awaited_pays_for_the_time(scene: Scene) -> None:
+    """The result is in the log, the program has failed, and nobody has told yet whose fault that is."""
+    ann = scene.open(scene.first)
+    before_uc, before = ann.available_uc, scene.record(scene.first)
+    job_id = begun(ann, script("import sys, time\nprint('the answer is 42', flush=True)\ntime.sleep(0.5)\nsys.exit(3)"))
+    until(lambda: [one["state"] for one in attempts(ann, job_id)] == ["judged"], "it has failed, and waits")
+    assert "the answer is 42" in printed(scene, job_id)
+    assert ann.post(f"/{job_id}/cancel").status_code == 200
+    assert ann.over(job_id)["state"] == "cancelled"
+    assert spent_uc(ann, before_uc, ann.over(job_id)) > scene.first.price * 1_000_000 * 0.5 / HOUR_S / CORES_MAX
+    assert scene.record(scene.first) == before, "nobody is blamed"
+
+
+def test_h1_whose_program_works_only_once_pays_for_the_time(scene: Scene) -> None:
+    """It prints its result, and fails from then on, so that no house node can repeat it."""
+    ann = scene.open(scene.first, scene.house)
+    before_uc, before = ann.available_uc, scene.record(scene.first)
+    once = f"import sys, time\nif time.time() > {time.time() + 2.5}: sys.exit(3)\nprint('the answer is 42', flush=True)"
+    job_id = begun(ann, script(f"{once}\ntime.sleep(2.7)\n{PROGRAM}"))
+    ended = ann.over(job_id)
+    attempt = of(scene.first, attempts(ann, job_id))
+    assert (ended["state"], attempt["verdict"]) == ("failed", "review")
+    least_uc = scene.first.price * 1_000_000 * 2.5 / HOUR_S / CORES_MAX
+    assert spent_uc(ann, before_uc, ended) > uc(attempt["paid"]) > least_uc
+    assert scene.record(scene.first) == before, "nobody is blamed"
+
+
+def test_c2_two_strangers_who_miss_what_is_expected_fail_nobodys_job(scene: Scene) -> None:
+    """A product, whose code is ours: their second result called the order faulty, and both were paid."""
+    ann = scene.open(scene.first, scene.second, scene.house)
+    order = product()
+    known = begun(ann, order)
+    assert ann.over(known)["state"] == "completed"
+    [result] = ann.get(f"/{known}/result").json()["items"]
+    for owner in (scene.first, scene.second):
+        owner.machine.cheat(WrongResult())
+    job_id = begun(ann, order, expected=[result["sha256"]])
+    ended, tried = ann.over(job_id), attempts(ann, job_id)
+    assert ended["state"] == "completed"
+    assert [one["node_id"] for one in tried if uc(one["paid"])] == [scene.house.node_id]
+    assert len(tried) == 3
 
 
 def test_h1_whose_program_writes_random_output_pays_and_marks_no_honest_node(scene: Scene) -> None:

@@ -44,6 +44,7 @@ from tidemill.store.jobs.leases import AttemptAssignment
 from tidemill.wire.messages import DeclinedMessage, LogLines
 
 SCRIPT = task_bytes(Task("script", {"program": "print(1)", "seconds": 5}, RunLimits(seconds=10)))
+EMBEDDING = task_bytes(Task("embed", {"texts": ["a mill"]}, RunLimits(seconds=10)))
 HERE, ELSEWHERE = "device; this processor", "device; another processor"
 RIGHT, WRONG = b"the right answer", b"a wrong answer"
 WAIT_S = 86_400
@@ -257,18 +258,28 @@ async def test_a_house_node_that_vanishes_or_declines_is_no_verdict(world: World
     assert (await state(world, job_id), await world.earned(node) > 0) == ("completed", True)
 
 
-async def test_a_task_that_fails_twice_for_the_house_is_given_back(world: World, loop: VerifyingLoop) -> None:
-    job_id, node, _ = await delivered(world, RIGHT)
-    await world.node(house=True)
+@pytest.mark.parametrize("is_own", [True, False], ids=["own program", "one of ours"])
+async def test_a_program_that_fails_each_time_the_house_runs_it_is_paid_for_and_a_task_of_ours_given_back(
+    world: World, loop: VerifyingLoop, is_own: bool
+) -> None:
+    """A program that printed its result and failed from then on cost nothing."""
+    node = await world.node()
+    job_id = await world.job(1, expected=False, body=SCRIPT if is_own else EMBEDDING)
+    [offer] = await world.place()
+    world.later(2)
+    await says(world, offer, RIGHT)
+    await world.node(house=True, price_uc=10**9)
     await crashes(world, await audit(world, loop))
     assert (await loop.tick(world.now)).applied == 0
     [again] = await world.place()
     await crashes(world, again)
     await loop.tick(world.now)
     assert await state(world, job_id) == "failed"
-    assert await refunded(world)
-    assert await world.earned(node) == 0
+    assert await refunded(world) is not is_own
+    assert (await world.earned(node) > 0) is is_own
     assert "exit code 1" in (await used(world, job_id))[0].reason
+    assert await world.value("SELECT count(*) FROM owner_record WHERE wrong > 0") == 0
+    assert await is_sound(world)
 
 
 async def test_a_job_that_is_called_off_pays_what_was_delivered_once_it_is_checked(

@@ -60,7 +60,7 @@ def test_only_the_house_calls_a_task_faulty() -> None:
         (AttemptState.RUNNING, Happening.CRASHED, 1, None),
         (AttemptState.RUNNING, Happening.TIME_UP, 0, Blame.LATE),
         (AttemptState.SUBMITTED, Happening.FAILED, 0, Blame.WRONG),
-        (AttemptState.SUBMITTED, Happening.UNSURE, 0, None),
+        (AttemptState.SUBMITTED, Happening.UNSURE, 1, None),
         (AttemptState.ACCEPTED, Happening.DECLINED, 0, Blame.BROKE_ITS_WORD),
         (AttemptState.OFFERED, Happening.DECLINED, 0, None),
         (AttemptState.OFFERED, Happening.TIME_UP, 0, None),

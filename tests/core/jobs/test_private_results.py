@@ -100,7 +100,7 @@ def test_only_an_open_result_in_its_receipt_passes_at_once(expected: bytes | Non
     ):
         assert judged_at_once(waits, expected, house=house, private=False) is DELIVERED
     assert judged_at_once(OPEN, expected, house=house, private=True) is DELIVERED, "it must be sealed, and is not"
-    wrong = judged_at_once(PRIVATE._replace(inline=b""), bytes(32), house=house, private=True, is_second=house)
+    wrong = judged_at_once(PRIVATE._replace(inline=b""), bytes(32), house=house, private=True)
     assert wrong.verdict == "review", "another hash than the customer's needs no look"
     assert wrong.is_orders_fault is house, "the house tells who is wrong"
 

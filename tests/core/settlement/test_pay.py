@@ -60,6 +60,14 @@ def test_a_result_that_passes_pays_at_least_a_minimum_but_nothing_where_nothing_
     assert attempt_pay(plan, PayTerms(0, 1000), used(10)) == AttemptPay(0, 0, 0)
 
 
+def test_of_time_that_no_run_by_the_house_shows_nothing_is_the_owners() -> None:
+    """A node kept its receipt back for an hour, and was paid for it; or the program did, and paid for nothing."""
+    dawdled = attempt_pay(PLAN, AN_HOUR, UsedTime(HOUR_MS, HOUR_MS, shown_ms=HOUR_MS // 10))
+    assert dawdled == AttemptPay(10_000_000, 10_000_000, 0, 90_000_000)
+    assert dawdled.cost_uc == attempt_pay(PLAN, AN_HOUR, used(HOUR_MS)).cost_uc
+    assert attempt_pay(PLAN, AN_HOUR, UsedTime(9, 9, shown_ms=10)) == attempt_pay(PLAN, AN_HOUR, used(9))
+
+
 def test_who_stops_a_task_pays_for_the_time_that_passed_and_the_owner_gets_what_was_heard_of() -> None:
     assert stopped_pay(PLAN, AN_HOUR, HOUR_MS // 2, HOUR_MS // 4) == AttemptPay(25_000_000, 5_000_000, 0, 25_000_000)
     assert stopped_pay(PLAN, AN_HOUR, 5 * HOUR_MS, 0).cost_uc == 110_000_000

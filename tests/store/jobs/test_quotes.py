@@ -136,7 +136,7 @@ async def test_nodes_that_may_get_work_are_for_sale_at_their_price(shop: Shop) -
     await shop.world.value("UPDATE node SET suspended_reason = 'a test' WHERE id = $1", paused.id)
     found = {seller.node_id: seller for seller in (await shop.look()).sellers}
     assert {node_id: node.price_uc for node_id, node in found.items()} == {cheap.id: 500_000, dear.id: 2_000_000}
-    assert found[cheap.id].candidate.kinds == {"matmul", "script"}
+    assert found[cheap.id].candidate.kinds == {"matmul", "script", "embed"}
     assert found[cheap.id].core_ops_per_s == 10**10 / found[cheap.id].size.cores
 
 

@@ -139,4 +139,4 @@ async def test_a_closing_job_writes_what_its_plan_says(pool: Pool) -> None:
     async with pool.database.transaction() as transaction:
         locked = await leases.lock_unwanted(transaction, 100)
     assert len(locked) == 4
-    await compare(pool, follow(call_offs(locked.values()), locked, TERMS, IDS, pool.now))
+    await compare(pool, follow(call_offs(locked.values(), {}), locked, TERMS, IDS, pool.now))

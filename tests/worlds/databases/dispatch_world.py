@@ -51,7 +51,7 @@ SIDE = 24
 COST_MAX_UC = 2_000_000
 MACHINE = {"cores": 8, "memory_mib": 32_000, "disk_mib": 500_000, "devices": [], "links": []}
 VERIFICATION = ReaderKey(b"the key of the pool's own checks")
-CARRIES = {"kinds": ["matmul", "script"], "abilities": []}
+CARRIES = {"kinds": ["matmul", "script", "embed"], "abilities": []}
 
 
 @dataclass

@@ -12,6 +12,7 @@ from typing import BinaryIO, cast
 
 from tidemill.control.trust.check_processes import CheckFailure, CheckProcesses
 from tidemill.control.trust.stored_results import StoredResults
+from tidemill.core.jobs.kinds import KINDS
 from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
 from tidemill.core.trust.audits import comparison
@@ -19,6 +20,7 @@ from tidemill.core.trust.audits.comparison import READ_MAX_BYTES, SAME, Differen
 from tidemill.core.trust.checks import task_checks
 from tidemill.core.trust.checks.check_requests import PairRequest, ProofRequest
 from tidemill.core.trust.checks.judgement import (
+    FAILS_LATER,
     NOT_DETERMINISTIC,
     CheckManner,
     NextStep,
@@ -66,8 +68,7 @@ class ResultJudge:
         if second is None and not await self._is_as_signed(unchecked, task):
             return failed(_NOT_AS_SIGNED)  # before a second execution it was
         if manner in (CheckManner.EXPECTED, CheckManner.TRUSTED):
-            is_second = unchecked.house or unchecked.was_missed
-            return judged_by_whose(unchecked.receipt, unchecked.expected, is_second=is_second)
+            return judged_by_whose(unchecked.receipt, unchecked.expected, house=unchecked.house)
         return NextStep.REPEAT if second is None else await self._compare(unchecked, task, second)
 
     async def _is_as_signed(self, unchecked: UncheckedResult, task: Task) -> bool:
@@ -107,7 +108,7 @@ class ResultJudge:
     ) -> ReceiptJudgement | NextStep:
         first, second = unchecked.receipt, repeated.receipt
         if second is None or second.outcome is AttemptOutcome.FAILED:
-            return faulted(f"{_NOT_REPEATED} {repeated.reason}".rstrip())
+            return _judge_failure(task, repeated)
         if is_same(first, second):
             return passed(SAME)
         with ExitStack() as stack:
@@ -136,6 +137,13 @@ class ResultJudge:
     def _new_file(self) -> BinaryIO:
         """A file without a name. Nothing is buffered, so that whoever has its descriptor reads all of it."""
         return cast("BinaryIO", TemporaryFile(dir=self._folder, buffering=0))
+
+
+def _judge_failure(task: Task, repeated: SecondExecution) -> ReceiptJudgement:
+    """Nobody can tell whether the result is right; unless the house did execute the customer's own program."""
+    if repeated.receipt is None or KINDS[task.kind].ours:
+        return faulted(f"{_NOT_REPEATED} {repeated.reason}".rstrip())
+    return orders_fault(f"{repeated.reason} {FAILS_LATER}")
 
 
 def _judge_difference(

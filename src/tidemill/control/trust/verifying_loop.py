@@ -139,7 +139,7 @@ class VerifyingLoop(Loop):
                 return await self._take_step(judgement, unchecked, doubt, now)
             if doubt and Happening.PASSED in judgement.happenings and (step := look_at_doubt(unchecked)):
                 return await self._take_step(step, unchecked, doubt, now)
-            return await self._settle(judged(unchecked, judgement, doubt), now)
+            return await self._settle(judged(unchecked, judgement, task, doubt), now)
 
     async def _take_step(self, step: NextStep, unchecked: UncheckedResult, doubt: str, now: Instant) -> int:
         match step:

@@ -206,8 +206,8 @@ def _tried(
     """The attempt failed: the task waits for another, unless it is given up."""
     kept_silent = attempt.state is AttemptState.OFFERED and happening in (Happening.TIME_UP, Happening.DECLINED)
     blame = None if kept_silent else _BLAMES.get(happening)
-    crashed = happening is Happening.CRASHED
-    waiting = TaskLife(TaskState.PENDING, task.failures + crashed, task.tries)
+    crashed, missed = happening is Happening.CRASHED, happening is Happening.UNSURE
+    waiting = TaskLife(TaskState.PENDING, task.failures + (crashed or missed), task.tries)
     given_up = not told.of_our_kind and waiting.failures >= patience.failures_max
     if (crashed and told.by_house) or given_up or waiting.tries >= patience.tries_max:
         return TaskStep(_in_state(waiting, TaskState.FAILED), state, blame)

@@ -7,8 +7,11 @@ attempt that passes pays at least a minimum, which covers its start. An early re
 as far as that goes, and never so much that trading with oneself would pay.
 
 An attempt that its customer stops pays for the time that has passed. Its provider gets what the pool had heard of it by
-then, and the rest goes into the audit budget. Amounts are whole micro-credits: rewards that are earned by a verified
-result are rounded up, so that no verified work is free, and so are commissions; all else is rounded down.
+then. Of a program that took much longer than the same run by the house, the provider gets what that shows: either the
+node waited, or the program did, and neither gains by it. In both cases the rest goes into the audit budget.
+
+Amounts are whole micro-credits: rewards that are earned by a verified result are rounded up, so that no verified work
+is free, and so are commissions; all else is rounded down.
 """
 
 from dataclasses import dataclass, replace
@@ -51,14 +54,21 @@ class PayTerms(NamedTuple):
 
 
 class UsedTime(NamedTuple):
-    """How long an attempt took: as its node says, and from offer to receipt by the pool's clock."""
+    """How long an attempt took: as its node says, and from offer to receipt by the pool's clock. `shown_ms` is the most
+    that a run by the house shows, if there was one."""
 
     told_ms: int
     passed_ms: int
+    shown_ms: int | None = None
 
     @property
     def believed_ms(self) -> int:
         return min(self.told_ms, self.passed_ms)
+
+    @property
+    def earned_ms(self) -> int:
+        """What its provider is paid for."""
+        return self.believed_ms if self.shown_ms is None else min(self.believed_ms, self.shown_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +88,15 @@ class AttemptPay:
 
 def attempt_pay(plan: RewardPlan, terms: PayTerms, used: UsedTime) -> AttemptPay:
     """What an attempt pays whose result passed."""
-    paid_ms = terms.work_ms or max(1, min(used.believed_ms, terms.quoted_ms))
-    earned_uc = _up(terms.hourly_uc * paid_ms, HOUR_MS)
-    reward_uc = max(earned_uc, plan.minimum_uc) if terms.hourly_uc else 0
-    commission_uc = _up(reward_uc * plan.commission_ppm, ONE_PPM)
-    return AttemptPay(reward_uc, commission_uc, _bonus_uc(plan, terms, used, reward_uc, commission_uc))
+    billed_uc, reward_uc = (
+        max(_up(terms.hourly_uc * ms, HOUR_MS), plan.minimum_uc) if terms.hourly_uc else 0
+        for ms in (
+            terms.work_ms or max(1, min(took_ms, terms.quoted_ms)) for took_ms in (used.believed_ms, used.earned_ms)
+        )
+    )
+    commission_uc = _up(billed_uc * plan.commission_ppm, ONE_PPM)
+    bonus_uc = _bonus_uc(plan, terms, used, reward_uc, _up(reward_uc * plan.commission_ppm, ONE_PPM))
+    return AttemptPay(reward_uc, commission_uc, bonus_uc, billed_uc - reward_uc)
 
 
 def cost_max_uc(plan: RewardPlan, terms: PayTerms) -> int:
@@ -100,9 +114,9 @@ def stopped_pay(plan: RewardPlan, terms: PayTerms, passed_ms: int, heard_ms: int
     return AttemptPay(reward_uc, _up(billed_uc * plan.commission_ppm, ONE_PPM), 0, billed_uc - reward_uc)
 
 
-def with_audits(pay: AttemptPay, runs: int, cost_max_uc: int) -> AttemptPay:
-    """The same with so many more runs by the house, which cost as much each, as far as the hold goes."""
-    charge_uc = min(runs * pay.reward_uc, max(0, cost_max_uc - pay.cost_uc))
+def with_audits(pay: AttemptPay, terms: PayTerms, runs: int, run_ms: int, cost_max_uc: int) -> AttemptPay:
+    """The same with so many runs by the house, each of which took so long, as far as the hold goes."""
+    charge_uc = min(runs * _up(terms.hourly_uc * run_ms, HOUR_MS), max(0, cost_max_uc - pay.cost_uc))
     return replace(pay, unshown_uc=pay.unshown_uc + charge_uc)
 
 

@@ -118,7 +118,7 @@ class Lives:
         leases = [self._lease(holder) for holder in holders if holder.state in AT_WORK]
         unwanted = [UnwantedTask(uuid_of(task), job.id, is_audit=False) for task, life in lives if life.holder is None]
         locked = {lease.attempt_id: lease for lease in leases}
-        self._carry_out(follow(call_offs(leases), locked, self._terms, self._ids, self._now, unwanted=unwanted))
+        self._carry_out(follow(call_offs(leases, {}), locked, self._terms, self._ids, self._now, unwanted=unwanted))
 
     def happen(self, attempt: SimulatedAttempt, happening: Happening) -> bool:
         """Production decides what follows. Returns whether anything does."""

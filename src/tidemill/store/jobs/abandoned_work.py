@@ -24,8 +24,16 @@ class _OverdueJob(NamedTuple):
     now_late: bool
 
 
+class _WaitingTask(NamedTuple):
+    task_id: UUID
+    job_id: UUID
+    cost_max_uc: int
+    kind: str
+    tries: int
+
+
 _OVERDUE = Query("jobs/job/overdue", _OverdueJob)
-_UNWANTED = Query("jobs/task/unwanted", UnwantedTask)
+_UNWANTED = Query("jobs/task/unwanted", _WaitingTask)
 
 
 async def give_up(database: Database, limit: int, terms: WorkTerms, ids: Ids, now: Instant) -> WorkPlan:
@@ -55,7 +63,13 @@ async def sweep(database: Database, limit: int, terms: WorkTerms, ids: Ids, now:
     """End what closing jobs have left open, and have their nodes told to stop."""
     async with database.transaction() as transaction:
         locked = await leases.lock_unwanted(transaction, limit)
-        unwanted = await _UNWANTED.rows(transaction, limit=limit)
-        plan = follow(call_offs(locked.values()), locked, terms, ids, now, unwanted=unwanted)
+        waiting = await _UNWANTED.rows(transaction, limit=limit)
+        tried = leases.tried_before(locked.values()).union(task.task_id for task in waiting if task.tries)
+        earlier = await leases.earlier_failures(transaction, tried)
+        unwanted = [
+            UnwantedTask(task.task_id, task.job_id, False, task.cost_max_uc, task.kind, earlier.get(task.task_id, ()))
+            for task in waiting
+        ]
+        plan = follow(call_offs(locked.values(), earlier), locked, terms, ids, now, unwanted=unwanted)
         await work_plans.write(transaction, plan, terms, ids, now)
     return plan

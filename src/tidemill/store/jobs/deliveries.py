@@ -138,7 +138,7 @@ async def _lock(
     """Lock what reports name, with all that a decision on it needs."""
     claimed = {(receipt.attempt_id, receipt.node_id) for batch in batches for receipt in batch.receipts}
     locked = await leases.lock(transaction, claimed.union((report.attempt_id, report.node_id) for report in reports))
-    earlier = await leases.earlier_failures(transaction, locked.values())
+    earlier = await leases.earlier_failures(transaction, leases.tried_before(locked.values()))
     given_up = await _given_up(transaction, {claim for claim in claimed if claim[0] not in locked})
     return ReportedWork(batches, reports, locked, earlier, given_up)
 

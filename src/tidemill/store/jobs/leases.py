@@ -1,13 +1,19 @@
 """Leases as the rest of the pool sees them: locked for a decision, told to nodes, lost or late."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.attempt import Happening
-from tidemill.core.jobs.plans.happenings import AttemptHappening, EarlierFailure, Lease, Leases
+from tidemill.core.jobs.plans.happenings import (
+    AttemptHappening,
+    EarlierFailure,
+    EarlierFailures,
+    Lease,
+    Leases,
+)
 from tidemill.core.jobs.plans.work_plan import CallOff
 from tidemill.core.trust.checks.judgement import THE_POOL, UNEXPECTED
 from tidemill.store.query import Connection, Query
@@ -78,9 +84,14 @@ async def lock(transaction: Connection, attempts: Iterable[tuple[UUID, UUID]]) -
     return {lease.attempt_id: lease for lease in locked}
 
 
-async def earlier_failures(transaction: Connection, locked: Iterable[Lease]) -> Mapping[UUID, Sequence[EarlierFailure]]:
-    """What failed before at the tasks of these leases, by task, the oldest first."""
-    again = sorted({lease.task_id for lease in locked if lease.tries > 1 and lease.hold_id is not None})
+def tried_before(locked: Iterable[Lease]) -> set[UUID]:
+    """The customers' tasks among these that had an earlier attempt."""
+    return {lease.task_id for lease in locked if lease.tries > 1 and lease.hold_id is not None}
+
+
+async def earlier_failures(transaction: Connection, task_ids: Iterable[UUID]) -> EarlierFailures:
+    """What failed before at tasks that were locked."""
+    again = sorted(task_ids)
     failures: dict[UUID, list[EarlierFailure]] = defaultdict(list)
     for failure in await _FAILURES.rows(transaction, task_ids=again, unexpected=UNEXPECTED) if again else ():
         failures[failure.task_id].append(failure)

@@ -53,7 +53,7 @@ async def apply(
     """Lock the leases that happenings name, and write what follows."""
     named = {(happening.attempt_id, happening.node_id) for happening in happenings}
     locked = await leases.lock(transaction, named)
-    earlier = await leases.earlier_failures(transaction, locked.values())
+    earlier = await leases.earlier_failures(transaction, leases.tried_before(locked.values()))
     told = [
         happening._replace(earlier=earlier.get(lease.task_id, ()))
         for happening in happenings

@@ -5,6 +5,7 @@ whoever judges the audited result then finds its outcome.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import Instant
@@ -19,9 +20,15 @@ from tidemill.store.jobs import work_plans
 from tidemill.store.jobs.deliveries import RANKS
 from tidemill.store.query import Connection, Query
 
+
+class _WaitingAudit(NamedTuple):
+    task_id: UUID
+    id: UUID
+
+
 _BEGIN = Query("trust/audit/begin", UUID)
 _REPEAT = Query("trust/audit/repeat", UUID)
-_GIVE_UP = Query("trust/audit/give_up", UnwantedTask, by_key=True)
+_GIVE_UP = Query("trust/audit/give_up", _WaitingAudit, by_key=True)
 
 FAILURES_MAX = 2
 """A task that fails twice on house nodes is not tried a third time: then nobody can tell."""
@@ -91,6 +98,7 @@ async def repeat(
 async def give_up(database: Database, before: Instant, limit: int, terms: WorkTerms, ids: Ids, now: Instant) -> int:
     """End audits that have waited since before an instant, and that no node has. Returns how many."""
     async with database.transaction() as transaction:
-        unwanted = await _GIVE_UP.rows(transaction, ranks=list(RANKS), before=before, limit=limit)
+        waiting = await _GIVE_UP.rows(transaction, ranks=list(RANKS), before=before, limit=limit)
+        unwanted = [UnwantedTask(audit.task_id, audit.id, is_audit=True) for audit in waiting]
         await work_plans.write(transaction, follow((), {}, terms, ids, now, unwanted=unwanted), terms, ids, now)
     return len(unwanted)

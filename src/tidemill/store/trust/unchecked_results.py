@@ -14,7 +14,7 @@ from tidemill.core.ids import Ids
 from tidemill.core.jobs.plans.happenings import AttemptHappening, WorkTerms
 from tidemill.core.jobs.plans.work_plan import WorkPlan
 from tidemill.core.jobs.receipts import Receipt, ReceiptRefusal, inclusion, read_receipt
-from tidemill.core.trust.checks.judgement import UNEXPECTED, SecondExecution, UncheckedResult
+from tidemill.core.trust.checks.judgement import SecondExecution, UncheckedResult
 from tidemill.core.trust.checks.timing import AttemptTimes, MeasuredSpeeds
 from tidemill.core.trust.reviews import ReviewDecision
 from tidemill.store.database import Database
@@ -39,7 +39,6 @@ class _TakenResult(NamedTuple):
     received_at: Instant
     house: bool
     uploaded: str | None
-    was_missed: bool
     model: str
     memory_mib: int
     gpu_ops_per_s: int
@@ -50,6 +49,7 @@ class _TakenResult(NamedTuple):
     audit_place: int | None
     audit_batch: bytes | None
     first_found: bytes | None
+    audit_core_ops_per_s: float
     decided: str | None
     decided_for: str | None
 
@@ -87,7 +87,6 @@ async def take(
             held_of=list(limits.in_hand.values()),
             now=now,
             mine=mine,
-            unexpected=UNEXPECTED,
         )
     return [_unchecked_result(result) for result in taken]
 
@@ -114,7 +113,6 @@ def _unchecked_result(taken: _TakenResult) -> UncheckedResult:
         times=AttemptTimes(taken.offered_at, taken.received_at),
         device=MeasuredSpeeds(taken.model, taken.memory_mib, taken.gpu_ops_per_s, taken.cpu_ops_per_s),
         is_uploaded=receipt.artefact is not None and taken.uploaded == receipt.artefact.text,
-        was_missed=taken.was_missed,
         second_execution=None if taken.audit_ended is None else _second_execution(taken),
         decision=None if taken.decided is None else (ReviewDecision(taken.decided), taken.decided_for or ""),
     )
@@ -123,7 +121,9 @@ def _unchecked_result(taken: _TakenResult) -> UncheckedResult:
 def _second_execution(taken: _TakenResult) -> SecondExecution:
     batch, place = taken.audit_batch, taken.audit_place
     receipt = None if batch is None or place is None else _receipt(batch, place)
-    return SecondExecution(taken.audit_attempt_id, receipt, taken.audit_reason or "", taken.first_found)
+    return SecondExecution(
+        taken.audit_attempt_id, receipt, taken.audit_reason or "", taken.first_found, taken.audit_core_ops_per_s
+    )
 
 
 def _receipt(batch: bytes, place: int) -> Receipt:

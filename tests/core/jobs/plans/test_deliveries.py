@@ -106,13 +106,23 @@ def test_a_customer_who_expects_something_wrong_blames_nobody_and_pays_for_the_t
     first = lease_of(FIRST, 1, expected=bytes(32))
     plan = follow_deliveries(ReportedWork([batch_of(first)], (), {first.attempt_id: first}, {}, ()), TERMS, IDS, NOW)
     assert ([again.task_id for again in plan.waiting], plan.blames) == ([TASK], [])
-    second = lease_of(SECOND_NODE, 2, expected=bytes(32))
+    second = lease_of(SECOND_NODE, 2, failures=1, expected=bytes(32), house=True)
     earlier = {TASK: [failure_of(20, UNEXPECTED, is_crash=False)]}
     work = ReportedWork([batch_of(second)], (), {second.attempt_id: second}, earlier, ())
     plan = follow_deliveries(work, TERMS, IDS, NOW)
     [end] = plan.task_ends
     assert (end.state, plan.blames) == (TaskState.FAILED, [])
-    assert {paid.owner_id for paid in plan.paid} == {second.owner_id, UUID(int=20)}
+    assert {paid.owner_id for paid in plan.paid} == {UUID(int=20)}
+
+
+def test_two_strangers_who_miss_the_hash_that_is_expected_do_not_fail_the_job() -> None:
+    """They were paid for two wrong results, and an honest customer paid."""
+    second = lease_of(SECOND_NODE, 2, failures=1, expected=bytes(32))
+    earlier = {TASK: [failure_of(20, UNEXPECTED, is_crash=False)]}
+    work = ReportedWork([batch_of(second)], (), {second.attempt_id: second}, earlier, ())
+    plan = follow_deliveries(work, TERMS, IDS, NOW)
+    assert [(again.task_id, again.failures) for again in plan.waiting] == [(TASK, 2)]
+    assert (plan.task_ends, plan.blames, plan.paid) == ([], [], [])
 
 
 def test_a_late_result_takes_its_task_from_whoever_has_not_delivered() -> None:

@@ -92,7 +92,7 @@ class Tables:
         unwanted = [UnwantedTask(task_id, JOB, is_audit=False) for task_id in self.waiting]
         self.waiting.clear()
         leases = {id_: lease._replace(wanted=False) for id_, lease in open_.items()}
-        return self.write(follow(call_offs(leases.values()), leases, TERMS, IDS, NOW, unwanted=unwanted))
+        return self.write(follow(call_offs(leases.values(), {}), leases, TERMS, IDS, NOW, unwanted=unwanted))
 
     def write(self, plan: WorkPlan) -> WorkPlan:
         for change in plan.changes:
@@ -262,10 +262,10 @@ def test_who_calls_a_job_off_pays_for_the_time_and_its_provider_gets_what_was_he
     [lease] = tables.leases.values()
     begun_at, heard_at = Instant(NOW - QUOTED_MS * 500), Instant(NOW - QUOTED_MS * 250)
     running = lease._replace(state=AttemptState.RUNNING, begun_at=begun_at, heard_at=heard_at, wanted=False)
-    plan = follow(call_offs([running]), {lease.attempt_id: running}, TERMS, IDS, NOW)
+    plan = follow(call_offs([running], {}), {lease.attempt_id: running}, TERMS, IDS, NOW)
     [end], [paid] = plan.task_ends, plan.paid
     half = stopped_pay(TERMS.plan, PayTerms(HOURLY_UC, QUOTED_MS), QUOTED_MS // 2, QUOTED_MS // 4)
     assert (paid.due, end.cost_uc, paid.is_verified) == (half, half.cost_uc, False)
     assert half.reward_uc == half.unshown_uc > 0
     unheard = running._replace(begun_at=None, state=AttemptState.ACCEPTED)
-    assert not follow(call_offs([unheard]), {lease.attempt_id: unheard}, TERMS, IDS, NOW).paid
+    assert not follow(call_offs([unheard], {}), {lease.attempt_id: unheard}, TERMS, IDS, NOW).paid

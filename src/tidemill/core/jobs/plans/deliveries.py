@@ -15,7 +15,7 @@ from tidemill.core.ids import Ids
 from tidemill.core.jobs.attempt import Happening
 from tidemill.core.jobs.plans.happenings import (
     AttemptHappening,
-    EarlierFailure,
+    EarlierFailures,
     LateDelivery,
     Lease,
     Leases,
@@ -57,7 +57,7 @@ class ReportedWork(NamedTuple):
     batches: Sequence[SignedReceipts]
     reports: Sequence[AttemptHappening]
     leases: Leases
-    earlier: Mapping[UUID, Sequence[EarlierFailure]]
+    earlier: EarlierFailures
     given_up: Sequence[GivenUpAttempt]
 
 
@@ -86,7 +86,7 @@ def _happenings(work: ReportedWork, now: Instant) -> dict[UUID, AttemptHappening
             lease = leases.get(attempt_id)
             if lease is not None and attempt_id not in happenings and _is_for(receipt, lease):
                 earlier = work.earlier.get(lease.task_id, ())
-                judged = _judge(receipt, lease, earlier, now)
+                judged = _judge(receipt, lease, now)
                 used = used_time(receipt, AttemptTimes(lease.offered_at, now))
                 happenings[attempt_id] = _happening(receipt, judged, used, batch.id, place)._replace(earlier=earlier)
     return happenings
@@ -123,14 +123,11 @@ def _is_for(receipt: Receipt, lease: Lease) -> bool:
     return lease.is_held_by(receipt.node_id, receipt.lease) and lease.task_id == receipt.task_id
 
 
-def _judge(receipt: Receipt, lease: Lease, earlier: Sequence[EarlierFailure], now: Instant) -> ReceiptJudgement:
+def _judge(receipt: Receipt, lease: Lease, now: Instant) -> ReceiptJudgement:
     """The verdict where it costs nothing. If a customer's own program fails on a house node, the order is at fault."""
     expected, times = lease.expected, AttemptTimes(lease.offered_at, now)
     doubtful = expected is not None and is_doubtful(receipt, times, lease.quoted_ms)
-    is_second = lease.house or any(not failure.is_crash and failure.owner_id != lease.owner_id for failure in earlier)
-    judgement = judged_at_once(
-        receipt, expected, house=lease.house, private=lease.private, is_doubtful=doubtful, is_second=is_second
-    )
+    judgement = judged_at_once(receipt, expected, house=lease.house, private=lease.private, is_doubtful=doubtful)
     is_own_program = lease.hold_id is not None and not lease.is_of_our_kind
     if receipt.outcome is AttemptOutcome.FAILED and lease.house and is_own_program:
         return at_fault(judgement.reason)

@@ -1,6 +1,6 @@
 """What happens to attempts, and to what it happens: the leases as they were locked, with the terms of their tasks."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
@@ -55,6 +55,11 @@ class Lease(NamedTuple):
     def is_of_our_kind(self) -> bool:
         return self.kind in OUR_KINDS
 
+    def may_be_at_fault(self, happenings: Collection[Happening]) -> bool:
+        """Whether the order may be why an attempt at it failed."""
+        failed = Happening.CRASHED in happenings and not self.is_of_our_kind
+        return failed or (Happening.UNSURE in happenings and self.expected is not None)
+
     def is_held_by(self, node_id: UUID, token: int) -> bool:
         return self.tries == token and self.node_id == node_id
 
@@ -71,6 +76,9 @@ class CheckNotes(NamedTuple):
     repeated_sha256: bytes | None = None
     repeated_by: UUID | None = None
     """The attempt of the second execution, whose result is wanted no more."""
+
+    repeated_ms: int = 0
+    """How long it took there."""
 
 
 class EarlierFailure(NamedTuple):
@@ -95,6 +103,14 @@ class EarlierFailure(NamedTuple):
     @property
     def passed_ms(self) -> int:
         return (self.ended_at - self.offered_at) // 1_000
+
+    def may_be_the_orders(self, kind: str) -> bool:
+        """Whether the order may be at fault: its own program failed, or it expects something else."""
+        return not self.house and (kind not in OUR_KINDS or not self.is_crash)
+
+
+EarlierFailures: TypeAlias = Mapping[UUID, Sequence[EarlierFailure]]
+"""By task, the oldest first."""
 
 
 class AttemptHappening(NamedTuple):
@@ -137,11 +153,15 @@ class LateDelivery(NamedTuple):
 
 
 class UnwantedTask(NamedTuple):
-    """A task that waited for a node, and that nobody wants any more."""
+    """A task that waited for a node, and that nobody wants any more; with what was held for it, and what failed at it
+    before."""
 
     task_id: UUID
     job_id: UUID
     is_audit: bool
+    cost_max_uc: int = 0
+    kind: str = ""
+    earlier: Sequence[EarlierFailure] = ()
 
 
 @dataclass(frozen=True)
@@ -152,9 +172,12 @@ class WorkTerms:
     plan: RewardPlan
 
 
-def call_offs(unwanted: Iterable[Lease]) -> list[AttemptHappening]:
+def call_offs(unwanted: Iterable[Lease], earlier: EarlierFailures) -> list[AttemptHappening]:
     """Leases that closed jobs want no more, as happenings."""
     return [
-        AttemptHappening(lease.attempt_id, lease.tries, lease.node_id, (Happening.CALLED_OFF,), WANTED_NO_MORE)
+        AttemptHappening(
+            *(lease.attempt_id, lease.tries, lease.node_id, (Happening.CALLED_OFF,), WANTED_NO_MORE),
+            earlier=earlier.get(lease.task_id, ()),
+        )
         for lease in unwanted
     ]

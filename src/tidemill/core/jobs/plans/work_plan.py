@@ -193,9 +193,8 @@ def follow(
         step = _step(life, told, happening.happenings, terms.patience)
         if step is not None:
             draft.advance(happening, lease, step)
-    draft.task_ends += [
-        TaskEnd(task.task_id, task.job_id, TaskState.CANCELLED, None, 0, task.is_audit) for task in unwanted
-    ]
+    for task in unwanted:
+        draft.give_up(task)
     return draft.plan()
 
 
@@ -241,6 +240,11 @@ class _Draft:
             return
         pay = None if lease.hold_id is None else self._pay(happening, lease, step)  # an audit is the pool's own
         late_uc = self._pay_earlier(happening, lease, pay) if happening.is_orders_fault else 0
+        if step.task.state is TaskState.CANCELLED:
+            late_uc = self._bill_unshown(
+                UnwantedTask(lease.task_id, lease.job_id, False, lease.cost_max_uc, lease.kind, happening.earlier),
+                pay.cost_uc if pay else 0,
+            )
         self._end_attempt(happening, lease, step.attempt, pay)
         self._move_task(lease, step, (pay.cost_uc if pay else 0) + late_uc)
         if lease.hold_id is not None:  # nobody's record tells of audits
@@ -262,6 +266,11 @@ class _Draft:
             self.ends.append(AttemptEnd(holder.attempt_id, AttemptState.CANCELLED, "", OVERTAKEN, 0, None, None, 0))
             self.called_off.append(CallOff(holder.attempt_id, holder.node_id, holder.tries, OVERTAKEN))
 
+    def give_up(self, task: UnwantedTask) -> None:
+        """A task that waited ends. Its customer pays for what its own failures took before."""
+        cost_uc = self._bill_unshown(task, 0)
+        self.task_ends.append(TaskEnd(task.task_id, task.job_id, TaskState.CANCELLED, None, cost_uc, task.is_audit))
+
     def _pay(self, happening: AttemptHappening, lease: Lease, step: TaskStep) -> AttemptPay | None:
         """What an attempt pays: a result that passed; time that the customer called off; time that a faulty order took.
         A house node is paid for the latter only if nobody else is."""
@@ -272,9 +281,11 @@ class _Draft:
             heard_at = lease.heard_at or lease.begun_at
             pay = stopped_pay(plan, terms, (self._now - lease.begun_at) // 1_000, (heard_at - lease.begun_at) // 1_000)
         elif happening.is_orders_fault and not (lease.house and _failed_alike(happening)):
-            pay = stopped_pay(plan, terms, happening.used.believed_ms, happening.used.believed_ms)
+            pay = stopped_pay(plan, terms, happening.used.believed_ms, happening.used.earned_ms)
             if happening.notes and happening.notes.was_repeated:
-                pay = with_audits(pay, HOUSE_RUNS, lease.cost_max_uc)
+                pay = with_audits(pay, terms, HOUSE_RUNS, happening.notes.repeated_ms, lease.cost_max_uc)
+        elif step.task.state is TaskState.CANCELLED and lease.may_be_at_fault(happening.happenings):
+            pay = stopped_pay(plan, terms, happening.used.believed_ms, 0)
         else:
             return None
         assert pay.cost_uc <= lease.cost_max_uc, "no task is placed where it would cost more than was held for it"
@@ -299,6 +310,17 @@ class _Draft:
             self._owe(lease, failure.owner_id, late, is_verified=False)
             transfer_id = self.reward_ids[lease.job_id, failure.owner_id]
             self.late_pays.append(LatePay(failure.attempt_id, late.reward_uc, transfer_id))
+        return spent_uc - before_uc
+
+    def _bill_unshown(self, task: UnwantedTask, spent_uc: int) -> int:
+        """Whoever calls a task off before the house has looked at its failures pays for their time, as far as the hold
+        goes. Their owners get none of it, since nobody has shown whose fault they are. Returns what it costs."""
+        before_uc = spent_uc
+        for failure in task.earlier:
+            due = stopped_pay(self._terms.plan, failure.terms, failure.passed_ms, 0)
+            if due.cost_uc and failure.may_be_the_orders(task.kind) and spent_uc + due.cost_uc <= task.cost_max_uc:
+                spent_uc += due.cost_uc
+                self.paid.append(PaidAttempt(task.job_id, failure.owner_id, due, is_verified=False))
         return spent_uc - before_uc
 
     def _blame(self, happening: AttemptHappening, lease: Lease, step: TaskStep) -> None:
@@ -350,7 +372,7 @@ class _Draft:
         """One event for each job whose tasks ended, and for each owner who was paid."""
         counts = Counter((end.job_id, end.state) for end in self.task_ends)
         rewards_uc: dict[UUID, list[int]] = defaultdict(list)
-        for paid in self.paid:
+        for paid in (paid for paid in self.paid if paid.due.reward_uc or paid.is_verified):
             rewards_uc[paid.owner_id].append(paid.due.reward_uc)
         return [
             *(

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.jobs.attempt import Happening
+from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S
 from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.jobs.plans.happenings import AttemptHappening, CheckNotes
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
@@ -34,12 +35,13 @@ THE_POOL = UUID(int=0)
 EXPECTED = "The result has the hash that the customer expects."
 UNEXPECTED = "The result has not the hash that the customer expects."
 HOUSE = "The result was computed on a house node."
+FAILS_LATER = "House nodes came to no result: a program has to do the same each time. The customer pays for the time."
 NOT_DETERMINISTIC = (
     "Two runs by the house differ, too: the program gives another result each time, no node is at fault, and the "
     "customer pays for the time."
 )
 TASK_AT_FAULT = "It failed on a house node, too: that is the program's own fault, and the customer pays for the time."
-ORDER_AT_FAULT = "Another node came to another hash, too: the order expects something else than its task computes."
+ORDER_AT_FAULT = "A house node came to another hash: the order expects something else than its task computes."
 
 
 class ReceiptJudgement(NamedTuple):
@@ -54,6 +56,10 @@ class ReceiptJudgement(NamedTuple):
 
 DELIVERED = ReceiptJudgement((Happening.DELIVERED,), "", "")
 """The result waits for a check."""
+
+
+TOLERATED_FACTOR, TOLERATED_MS = 1.5, 5_000
+"""A program may take so much longer than the house's run, at the speed that cores are paid by, and this besides."""
 
 
 class CheckManner(Enum):
@@ -92,6 +98,14 @@ class SecondExecution:
     first_found: bytes | None = None
     """The hash that the house came to before, if it has executed the task twice."""
 
+    core_ops_per_s: float = 0.0
+    """Of the house node."""
+
+    @property
+    def ran_ms(self) -> int:
+        """How long the house's run took; its word is good."""
+        return 0 if self.receipt is None else max(0, self.receipt.finished_at - self.receipt.started_at) // 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class UncheckedResult:
@@ -114,8 +128,6 @@ class UncheckedResult:
     times: AttemptTimes
     device: MeasuredSpeeds
     is_uploaded: bool
-    was_missed: bool
-    """Whether another owner's result of this task was not what the customer expects."""
 
     second_execution: SecondExecution | None
     decision: tuple[ReviewDecision, str] | None = None
@@ -129,14 +141,13 @@ def judged_at_once(
     house: bool,
     private: bool,
     is_doubtful: bool = False,
-    is_second: bool = False,
 ) -> ReceiptJudgement:
-    """The verdict where it costs nothing. `is_second`: see `judged_by_whose`."""
+    """The verdict where it costs nothing."""
     if receipt.outcome is AttemptOutcome.FAILED:
         return ReceiptJudgement((Happening.CRASHED,), "", receipt.reason or "The task failed on its node.")
     if expected is None and not house:
         return DELIVERED
-    judgement = judged_by_whose(receipt, expected, is_second=is_second)
+    judgement = judged_by_whose(receipt, expected, house=house)
     waits = private or not is_inline(receipt) or (is_doubtful and not house)
     return DELIVERED if waits and Happening.PASSED in judgement.happenings else judgement
 
@@ -165,8 +176,11 @@ def decided_by_operator(decision: ReviewDecision, reason: str) -> ReceiptJudgeme
     return passed(sentence) if decision is ReviewDecision.PASS else failed(sentence)
 
 
-def judged(result: UncheckedResult, judgement: ReceiptJudgement, doubt: str = "") -> AttemptHappening:
+def judged(result: UncheckedResult, judgement: ReceiptJudgement, task: Task, doubt: str = "") -> AttemptHappening:
     """What happens to the attempt by a judgement on its result, which had been delivered before."""
+    used = used_time(result.receipt, result.times)
+    if task.devices == 0:
+        used = used._replace(shown_ms=_shown_ms(result.second_execution))
     return AttemptHappening(
         result.attempt_id,
         result.lease,
@@ -174,23 +188,23 @@ def judged(result: UncheckedResult, judgement: ReceiptJudgement, doubt: str = ""
         judgement.happenings[1:],
         f"{judgement.reason} {doubt}" if doubt else judgement.reason,
         judgement.verdict,
-        used_time(result.receipt, result.times),
+        used,
         notes=_notes(result.second_execution, doubt),
         is_orders_fault=judgement.is_orders_fault,
     )
 
 
-def judged_by_whose(receipt: Receipt, expected: bytes | None, *, is_second: bool) -> ReceiptJudgement:
+def judged_by_whose(receipt: Receipt, expected: bytes | None, *, house: bool) -> ReceiptJudgement:
     """The verdict on a result that is here, by the hash that its customer knows, or because a house node made it.
 
-    A customer may expect something wrong: who misses the hash is not blamed before another node has reached it. If a
-    house node misses it, or a second owner (`is_second`), the order is at fault.
+    A customer may expect something wrong: who misses the hash is not blamed before another node has reached it. Only if
+    a house node misses it, the order is at fault: two strangers may have agreed on it.
     """
     if expected is None:
         return passed(HOUSE)
     if hmac.compare_digest(receipt.result_sha256, expected):
         return passed(EXPECTED)
-    return orders_fault(f"{UNEXPECTED} {ORDER_AT_FAULT}") if is_second else unsure(UNEXPECTED)
+    return orders_fault(f"{UNEXPECTED} {ORDER_AT_FAULT}") if house else unsure(UNEXPECTED)
 
 
 def is_inline(receipt: Receipt) -> bool:
@@ -241,8 +255,22 @@ def used_time(receipt: Receipt, times: AttemptTimes) -> UsedTime:
     )
 
 
+def _shown_ms(second: SecondExecution | None) -> int | None:
+    """How long a program may take by what the house's run of it shows; None without one."""
+    if second is None or second.receipt is None:
+        return None
+    faster = max(1.0, second.core_ops_per_s / OPERATIONS_PER_CORE_S)
+    return int(second.ran_ms * faster * TOLERATED_FACTOR) + TOLERATED_MS
+
+
 def _notes(second: SecondExecution | None, doubt: str) -> CheckNotes | None:
     if second is None:
         return CheckNotes(doubt) if doubt else None
     found = second.receipt.result_sha256 or None if second.receipt else None
-    return CheckNotes(doubt, was_repeated=True, repeated_sha256=found, repeated_by=second.attempt_id)
+    return CheckNotes(
+        doubt,
+        was_repeated=True,
+        repeated_sha256=found,
+        repeated_by=second.attempt_id,
+        repeated_ms=second.ran_ms,
+    )

@@ -6,4 +6,5 @@ USING (
     ORDER BY rank, task_id LIMIT :limit FOR UPDATE SKIP LOCKED
 ) AS u
 WHERE q.rank = u.rank AND q.task_id = u.task_id
-RETURNING q.task_id, q.job_id, false AS is_audit
+RETURNING q.task_id, q.job_id, (SELECT t.cost_max_uc FROM task AS t WHERE t.id = q.task_id) AS cost_max_uc,
+          (SELECT j.kind FROM job AS j WHERE j.id = q.job_id) AS kind, q.tries

@@ -8,4 +8,4 @@ USING (
     ORDER BY w.rank, w.task_id LIMIT :limit FOR UPDATE OF w SKIP LOCKED
 ) AS u
 WHERE q.rank = u.rank AND q.task_id = u.task_id
-RETURNING q.task_id, q.job_id, true AS is_audit
+RETURNING q.task_id, q.job_id AS id

@@ -24,17 +24,14 @@ WITH waiting AS (
 SELECT k.attempt_id, k.task_id, k.account_id, k.node_id, k.owner_id, k.tries, k.place, k.offered_at, t.body, t.expected,
        b.body AS batch, b.at AS received_at, n.house,
        (SELECT f.digest FROM artefact AS f WHERE f.attempt_id = k.attempt_id) AS uploaded,
-       k.tries > 1 AND EXISTS (
-           SELECT FROM attempt AS m
-           WHERE m.task_id = k.task_id AND m.owner_id <> k.owner_id AND m.verdict = 'review'
-             AND starts_with(m.reason, :unexpected)
-       ) AS was_missed,
        coalesce(g.model, g.name, '') AS model, coalesce(g.memory_mib, 0) AS memory_mib,
        coalesce(g.measured_ops_per_s, 0) AS gpu_ops_per_s,
        (SELECT coalesce(sum(c.measured_ops_per_s), 0)::bigint FROM device AS c
         WHERE c.node_id = k.node_id AND c.kind = 'cpu') AS cpu_ops_per_s,
        r.ended AS audit_ended, e.id AS audit_attempt_id, e.reason AS audit_reason, e.place AS audit_place,
-       x.body AS audit_batch, a.first_found, a.decided, a.decided_for
+       x.body AS audit_batch, a.first_found,
+       coalesce((SELECT sum(c.measured_ops_per_s) FROM device AS c WHERE c.node_id = h.id AND c.kind = 'cpu')
+                / greatest(1, h.measured_cores), 0)::float8 AS audit_core_ops_per_s, a.decided, a.decided_for
 FROM taken AS k JOIN task AS t ON t.id = k.task_id JOIN receipt_batch AS b ON b.id = k.batch_id
 JOIN node AS n ON n.id = k.node_id
 LEFT JOIN LATERAL (
@@ -44,5 +41,6 @@ LEFT JOIN LATERAL (
 LEFT JOIN audit AS a ON a.id = k.attempt_id
 LEFT JOIN task AS r ON r.id = a.task_id
 LEFT JOIN attempt AS e ON e.id = r.attempt_id
+LEFT JOIN node AS h ON h.id = e.node_id
 LEFT JOIN receipt_batch AS x ON x.id = e.batch_id
 ORDER BY k.attempt_id
