@@ -167,8 +167,10 @@ def test_the_daily_backup_is_made_kept_and_limited(place: Path) -> None:
         up.end()
     names = sorted(entry.name for entry in backups.iterdir())
     assert names == [
+        "artefacts",
         "precious.txt",
         "tidemill-20200127T000000Z.dump",
         "tidemill-20200128T000000Z.dump",
         made["body"]["file"],
+        f"{made['body']['file']}.artefacts",
     ]

@@ -24,7 +24,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 def keep_content(root: Path, source: int, digest: Digest, now: Instant) -> None:
     """Link the file of this name from the directory `source` into the contents. The same bytes are kept once."""
-    with directory(root, *_folder(digest), make=True) as here, locked(here):
+    with directory(root, *content_folder(digest), make=True) as here, locked(here):
         try:
             os.link(digest.text, digest.text, src_dir_fd=source, dst_dir_fd=here, follow_symlinks=False)
         except FileExistsError:
@@ -36,7 +36,7 @@ def open_content(root: Path, digest: Digest) -> tuple[int, int] | None:
     """A descriptor of the bytes and their number; None if there are none."""
     with faults(root):
         try:
-            with directory(root, *_folder(digest)) as here:
+            with directory(root, *content_folder(digest)) as here:
                 file = os.open(digest.text, _READ, dir_fd=here)
         except FileNotFoundError:
             return None
@@ -46,7 +46,7 @@ def open_content(root: Path, digest: Digest) -> tuple[int, int] | None:
 def content_size(root: Path, digest: Digest) -> int | None:
     with faults(root):
         try:
-            with directory(root, *_folder(digest)) as here:
+            with directory(root, *content_folder(digest)) as here:
                 return os.stat(digest.text, dir_fd=here, follow_symlinks=False).st_size
         except FileNotFoundError:
             return None
@@ -56,7 +56,7 @@ def delete_content(root: Path, digest: Digest, older_than: Instant) -> bool:
     """Remove the bytes if they were last finished before this instant. Open readers can read on."""
     with faults(root):
         try:
-            with directory(root, *_folder(digest)) as here, locked(here):
+            with directory(root, *content_folder(digest)) as here, locked(here):
                 if _finished_at(here, digest) >= older_than:
                     return False
                 os.unlink(digest.text, dir_fd=here)
@@ -74,6 +74,20 @@ def old_contents(root: Path, older_than: Instant, batch_max: int) -> Iterator[li
             yield batch
 
 
+def all_contents(root: Path) -> Iterator[Digest]:
+    """The digests of all bytes, in order."""
+    for first in filter(_SHARD.fullmatch, names_in(root, CONTENT)):
+        for second in filter(_SHARD.fullmatch, names_in(root, CONTENT, first)):
+            for name in names_in(root, CONTENT, first, second):
+                if isinstance(digest := read_digest(name), Digest):
+                    yield digest
+
+
+def content_folder(digest: Digest) -> tuple[str, str, str]:
+    """The directories, below the root, with the bytes of a digest."""
+    return CONTENT, digest.text[:2], digest.text[2:4]
+
+
 def names_in(root: Path, *names: str) -> list[str]:
     """The names in a directory; none if it does not exist."""
     try:
@@ -84,17 +98,12 @@ def names_in(root: Path, *names: str) -> list[str]:
 
 
 def _old(root: Path, older_than: Instant) -> Iterator[Digest]:
-    for first in filter(_SHARD.fullmatch, names_in(root, CONTENT)):
-        for second in filter(_SHARD.fullmatch, names_in(root, CONTENT, first)):
-            for name in names_in(root, CONTENT, first, second):
-                digest = read_digest(name)
-                if isinstance(digest, Digest) and _is_older(root, digest, older_than):
-                    yield digest
+    return (digest for digest in all_contents(root) if _is_older(root, digest, older_than))
 
 
 def _is_older(root: Path, digest: Digest, older_than: Instant) -> bool:
     try:
-        with directory(root, *_folder(digest)) as here:
+        with directory(root, *content_folder(digest)) as here:
             return _finished_at(here, digest) < older_than
     except FileNotFoundError:
         return False
@@ -119,7 +128,3 @@ def _renew(here: int, source: int, digest: Digest, now: Instant) -> None:
 
 def _finished_at(here: int, digest: Digest) -> int:
     return os.stat(digest.text, dir_fd=here, follow_symlinks=False).st_mtime_ns // 1000
-
-
-def _folder(digest: Digest) -> tuple[str, str, str]:
-    return CONTENT, digest.text[:2], digest.text[2:4]

@@ -12,9 +12,15 @@ from tidemill.core.settings.sections.artefacts import ArtefactsSettings
 
 def open_store(settings: ArtefactsSettings, home: Path) -> ArtefactStore:
     """The storage of this pool. All its processes must have the same settings for it."""
-    if settings.s3_endpoint is not None:
+    root = local_root(settings, home)
+    if root is None:
         return S3Store(_address(settings), settings.threads)
-    return LocalStore(settings.place or home / "artefacts", settings.threads, settings.keep_free_bytes)
+    return LocalStore(root, settings.threads, settings.keep_free_bytes)
+
+
+def local_root(settings: ArtefactsSettings, home: Path) -> Path | None:
+    """The directory of the artefacts; None if a server keeps them."""
+    return None if settings.s3_endpoint is not None else settings.place or home / "artefacts"
 
 
 def _address(settings: ArtefactsSettings) -> BucketAddress:

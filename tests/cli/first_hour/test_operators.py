@@ -1,13 +1,19 @@
 """What operators met in their first hour, one row each, and that it is mended."""
 
+import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx2
 
+from tests.cli.test_artefact_commands import Office
 from tests.control.jobs.test_jobs import Shop
-from tests.worlds.pools.people import people_of
-from tests.worlds.pools.pool import Pool, Running
+from tests.worlds.places import reachable_directory
+from tests.worlds.pools.people import MANY, people_of
+from tests.worlds.pools.pool import Pool, Running, pool_in
+from tidemill.core.accounts.roles import Role
 
 # What the kill switches stop
 
@@ -68,3 +74,43 @@ def _stopped(pool: Pool, switch: str, reason: str) -> Iterator[str]:
         yield done.stderr
     finally:
         assert pool.run("admin", "start", switch, "--reason", "it is over").returncode == 0
+
+
+# The restore drill
+
+
+def test_the_restore_drill_brings_the_artefacts_back_and_the_check_counts_what_is_missing(tmp_path: Path) -> None:
+    with reachable_directory() as home, pool_in(home, **MANY) as pool:
+        running = pool.up()
+        running.set_up()
+        with people_of(running) as people:
+            desk = Office(running, people).desk(tmp_path / "ann", Role.CUSTOMER)
+            (tmp_path / "input.bin").write_bytes(content := os.urandom(100_000))
+            assert desk.run("artefacts", "put", str(tmp_path / "input.bin")).returncode == 0
+            (found,) = desk.json("artefacts", "list")
+        made = pool.json("db", "backup")
+        assert (made["artefacts"], made["missing"], made["copied_bytes"]) == (1, 0, 0)
+        said = pool.run("db", "backup", str(home / "backups" / "mine.dump")).stderr
+        assert "With 1 artefacts (97.7 KiB, as links, which take no space)" in said
+        assert running.end() == 0
+        shutil.rmtree(home / "artefacts")
+        shutil.rmtree(home / "postgres")
+        restored = pool.run("db", "restore", made["file"], "--yes")
+        assert (restored.returncode, "1 artefacts are in storage again." in restored.stderr) == (0, True)
+        again = pool.up(port=running.port)
+        again.until_ready()
+        assert pool.run("db", "check", "--digests").returncode == 0
+        assert desk.run("artefacts", "get", found["id"], "-o", str(tmp_path / "back.bin")).returncode == 0
+        assert (tmp_path / "back.bin").read_bytes() == content
+        _artefact_file(home, found["digest"]).write_bytes(content[::-1])
+        assert pool.run("db", "check").returncode == 0, "only --digests reads every byte"
+        damaged = pool.run("db", "check", "--digests")
+        assert (damaged.returncode, "0 are missing in storage and 1 are damaged" in damaged.stdout) == (1, True)
+        _artefact_file(home, found["digest"]).unlink()
+        missing = pool.run("db", "check")
+        assert (missing.returncode, "Of 1 artefacts 1 are missing in storage" in missing.stdout) == (1, True)
+        assert "1 artefacts are missing in storage" in pool.run("db", "backup", str(home / "other.dump")).stderr
+
+
+def _artefact_file(home: Path, digest: str) -> Path:
+    return home / "artefacts" / "content" / digest[:2] / digest[2:4] / digest

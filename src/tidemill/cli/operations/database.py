@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from tidemill import __version__
+from tidemill.artefacts.backup_contents import FOLDER, TakenContents, list_of
 from tidemill.cli.client.local_pool import (
     connected,
     database_urls,
@@ -20,9 +21,11 @@ from tidemill.cli.client.local_pool import (
 from tidemill.cli.terminal.checks import print_checks
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, in_words, report
+from tidemill.control.operations.pool_backup import PoolBackup, back_up, bring_back, check_artefacts, elsewhere
 from tidemill.core.faults import AlreadyRunning
 from tidemill.core.ids import Ids
 from tidemill.core.operations.backups import backup_name
+from tidemill.core.settings import Settings
 from tidemill.store.address import tool_arguments
 from tidemill.store.checks import DatabaseCheck, checks
 from tidemill.store.clock import read_clock
@@ -52,14 +55,23 @@ def backup(
     file: Annotated[Path | None, typer.Argument(help="Where to; the pool's own folder if left out.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a backup now."""
+    """Make a backup of the database and the artefacts now."""
     if file and (file.exists() or not file.name):
         raise CommandRefused(f"{file} is there already: name a file that is not.")
     if file and not file.parent.is_dir():
         raise CommandRefused(f"There is no directory {file.parent}.")
-    backup_path, size_bytes = asyncio.run(_backup(file))
-    fields = {"file": str(backup_path), "size_bytes": size_bytes}
-    report(f"Backed up to {backup_path} ({in_words(size_bytes)}).", fields, as_json=as_json)
+    backup_path, made = asyncio.run(_backup(file))
+    kept = made.artefacts
+    fields = {
+        "file": str(backup_path),
+        "size_bytes": made.size_bytes,
+        "artefacts": kept.contents,
+        "artefact_bytes": kept.size_bytes,
+        "copied_bytes": kept.copied_bytes,
+        "missing": kept.missing,
+    }
+    sentence = f"Backed up to {backup_path} ({in_words(made.size_bytes)}). {_artefacts_in(made, backup_path)}"
+    report(sentence, fields, as_json=as_json)
 
 
 @app.command()
@@ -81,11 +93,16 @@ def restore(
         raise AlreadyRunning(f"The pool is running (process {pid}): stop it first with `tidemill down`.")
     if not yes:
         typer.confirm(f"Replace the database in {settings.home} by {file.name}?", abort=True, err=True)
+    back = bring_back(file, settings)
     asyncio.run(_restore(file))
     sentence = "What was there before is kept as `tidemill_previous` until the next restore."
-    report(
-        f"Restored from {file.name}. {sentence}", {"restored": str(file), "kept": "tidemill_previous"}, as_json=as_json
-    )
+    fields = {
+        "restored": str(file),
+        "kept": "tidemill_previous",
+        "artefacts": None if back is None else back.contents,
+        "missing": None if back is None else back.missing,
+    }
+    report(f"Restored from {file.name}. {_brought_back(back, file, settings)} {sentence}", fields, as_json=as_json)
 
 
 @app.command("mark-restored")
@@ -99,18 +116,45 @@ def mark_restored(
 
 
 @app.command()
-def check(as_json: AsJson = False) -> None:
-    """Check everything that must hold in the database."""
-    print_checks(asyncio.run(_check()), advice="the details say what to do.", as_json=as_json)
+def check(
+    digests: Annotated[
+        bool, typer.Option("--digests", help="Read every artefact, and compare it with its digest.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check everything that must hold in the database, and that the artefacts which it names are there."""
+    print_checks(asyncio.run(_check(digests)), advice="the details say what to do.", as_json=as_json)
 
 
-async def _backup(file: Path | None) -> tuple[Path, int]:
+def _artefacts_in(made: PoolBackup, file: Path) -> str:
+    """What a backup has of the artefacts."""
+    kept = made.artefacts
+    if made.elsewhere:
+        return f"{made.elsewhere} Their list is in {list_of(file).name}."
+    copied = f"{in_words(kept.copied_bytes)} of them copied" if kept.copied_bytes else "as links, which take no space"
+    held = f"With {kept.contents} artefacts ({in_words(kept.size_bytes)}, {copied}) in {file.parent / FOLDER}."
+    held = held if kept.contents else "There are no artefacts."
+    gone = f" {kept.missing} artefacts are missing in storage: see `tidemill db check`." if kept.missing else ""
+    return held + gone
+
+
+def _brought_back(back: TakenContents | None, file: Path, settings: Settings) -> str:
+    """What a restore brought back of the artefacts."""
+    if back is None and settings.artefacts.s3_endpoint is not None:
+        return elsewhere(settings)
+    if back is None:
+        return f"No artefacts: there is no {list_of(file).name} beside it. See `tidemill db check`."
+    gone = f" {back.missing} are missing in the backup: see `tidemill db check`." if back.missing else ""
+    return f"{back.contents} artefacts are in storage again.{gone}"
+
+
+async def _backup(file: Path | None) -> tuple[Path, PoolBackup]:
     settings = load_configuration().settings
     async with database_urls(settings) as urls:
         async with connected(urls.owner) as connection:
             now = await read_clock(connection)
         target = file or backups.folder_of(settings.home) / backup_name(now)
-        return target, await backups.make_backup(urls.owner, target)
+        return target, await back_up(urls.owner, target, settings)
 
 
 async def _restore(file: Path) -> None:
@@ -122,6 +166,10 @@ async def _restore(file: Path) -> None:
         await server.stop()
 
 
-async def _check() -> list[DatabaseCheck]:
-    async with database_urls(load_configuration().settings) as urls:
-        return await checks(urls)
+async def _check(digests: bool) -> list[DatabaseCheck]:
+    settings = load_configuration().settings
+    async with database_urls(settings) as urls:
+        found = await checks(urls)
+        if not found[0].ok:
+            return found  # what the schema names cannot be read
+        return [*found, await check_artefacts(urls.owner, settings, digests=digests)]

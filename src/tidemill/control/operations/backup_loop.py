@@ -1,17 +1,19 @@
-"""The daily backup, with retention. An event records whether it worked."""
+"""The daily backup of the database and the artefacts, with retention. An event records whether it worked."""
 
+import asyncio
 from pathlib import Path
 
 import structlog
 
 from tidemill.control.loops.duty import Duty
+from tidemill.control.operations.pool_backup import back_up, forget_unlisted
 from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
 from tidemill.core.events.log import BackupFailed, BackupMade, Event
 from tidemill.core.faults import Fault
 from tidemill.core.operations.backups import backup_name, superfluous
 from tidemill.store.events import events
-from tidemill.store.operations.backup import DRAFT, make_backup
+from tidemill.store.operations.backup import DRAFT
 
 log = structlog.get_logger()
 
@@ -32,13 +34,15 @@ class BackupDuty(Duty):
         for left_over in self._folder.glob(f".*{DRAFT}"):
             left_over.unlink(missing_ok=True)
         try:
-            size_bytes = await make_backup(self._owner_url, file)
+            made = await back_up(self._owner_url, file, self.parts.settings)
         except Fault as fault:
             await self._append_event(BackupFailed(str(fault)), now)
             raise
-        await self._append_event(BackupMade(file.name, size_bytes), now)
-        log.info("backup made", file=str(file), size_bytes=size_bytes)
+        kept = made.artefacts
+        await self._append_event(BackupMade(file.name, made.size_bytes, kept.contents, kept.missing), now)
+        log.info("backup made", file=str(file), size_bytes=made.size_bytes, artefacts=kept.contents)
         self._delete_superfluous(new_name=file.name)
+        await asyncio.to_thread(forget_unlisted, self._folder)
         return 1
 
     def _delete_superfluous(self, new_name: str) -> None:

@@ -158,10 +158,12 @@ class TrailTipPublished(Event, kind="audit.head_published", public=True):
 
 @dataclass(frozen=True)
 class BackupMade(Event, kind="pool.backup_made"):
-    """The daily backup was made."""
+    """The daily backup was made, with so many artefacts; `missing` are named in the database and were not there."""
 
     file: str
     size_bytes: int
+    artefacts: int
+    missing: int
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,13 @@ class _ArtefactRow(NamedTuple):
         return Artefact(self.id, self.account_id, Digest(self.digest), *self[3:])
 
 
+class ReferredContent(NamedTuple):
+    """Bytes that some artefact refers to."""
+
+    digest: str
+    size_bytes: int
+
+
 class _OwnedRow(NamedTuple):
     id: UUID
     account_id: UUID
@@ -64,6 +71,7 @@ _OF_DELETED_ACCOUNTS = Query("artefacts/artefact/of_deleted_accounts", _OwnedRow
 _IDLE = Query("artefacts/artefact/idle", _ContentRow)
 _FORGET = Query("artefacts/artefact/forget")
 _KNOWN = Query("artefacts/artefact/known", str)
+_REFERRED = Query("artefacts/artefact/referred", ReferredContent)
 _USE = Query("artefacts/artefact/use", UUID)
 _RELEASE = Query("artefacts/artefact/release")
 _OF_ATTEMPT = Query("artefacts/artefact/of_attempt", _OwnedRow)
@@ -225,6 +233,11 @@ async def let_go_of_result(transaction: Connection, attempt_id: UUID, now: Insta
     artefact = await locked(transaction, owned.id)
     if artefact is not None:
         await _delete(transaction, artefact, now)
+
+
+async def referred(connection: Connection, after: str, limit: int) -> Sequence[ReferredContent]:
+    """The next bytes that some artefact refers to, in the order of their digests."""
+    return await _REFERRED.rows(connection, after=after, limit=limit)
 
 
 async def idle(connection: Connection, before: Instant, limit: int) -> Sequence[Content]:

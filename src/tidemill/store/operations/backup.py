@@ -8,7 +8,7 @@ because another server numbered the transactions in a dump.
 import asyncio
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,12 +33,18 @@ def folder_of(home: Path) -> Path:
     return folder
 
 
-async def make_backup(owner_url: str, file: Path) -> int:
-    """Dump the database to a file that appears only when it is complete. Returns its size in bytes."""
+async def _nothing() -> None:
+    """Nothing belongs to the dump but itself."""
+
+
+async def make_backup(owner_url: str, file: Path, before_it_is_named: Callable[[], Awaitable[None]] = _nothing) -> int:
+    """Dump the database to a file that appears only when it is complete, with what belongs to it. Returns its size in
+    bytes."""
     url, environment = tool_arguments(owner_url)
     with _draft_of(file) as draft:
         await run_tool("pg_dump", "--format=custom", f"--file={draft}", f"--dbname={url}", environment=environment)
         await run_tool("pg_restore", "--list", str(draft))
+        await before_it_is_named()
         return _finish(draft, file)
 
 
