@@ -230,18 +230,18 @@ def event_meaning(event: type[Event]) -> str:
 def _commands(command: Any, context: typer.Context) -> Iterator[tuple[str, str, str]]:
     """The path, the summary and the section of a command and of everything below it."""
     path = context.command_path
-    prose, examples = help_page.parts_of(command.help or "")
+    examples = help_page.examples_of(path)
     params = [param for param in command.params if not param.hidden]
     arguments = [param for param in params if help_page.is_argument(param)]
     blocks = (
         f"## {path}",
-        "\n\n".join(" ".join(paragraph.split()) for paragraph in prose.split("\n\n")),
+        *help_page.paragraphs(command),
         f"```\n{help_page.usage(command, context)}\n```",
         _table(("argument", "meaning"), [_argument(param) for param in arguments]),
         _table(("option", "default", "meaning"), [_option(param) for param in params if param not in arguments]),
-        f"```sh\n{textwrap.dedent(examples)}\n```" if examples else "",
+        "\n".join(["```sh", *examples, "```"]),
     )
-    yield path, help_page.summary_of(command.help or ""), _page(*blocks).strip()
+    yield path, help_page.summary_of(command), _page(*blocks).strip()
     for name, below in getattr(command, "commands", {}).items():
         if not below.hidden:
             yield from _commands(below, typer.Context(below, info_name=name, parent=context))

@@ -2,12 +2,14 @@
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import typer
 
+from tidemill.cli.command_examples import EXAMPLES
 from tidemill.cli.command_table import COMMANDS, Section
 from tidemill.cli.main import app, run
 from tidemill.cli.terminal.help_page import help_page, summary_of
@@ -44,7 +46,7 @@ def test_no_page_is_wider_than_80_columns_and_none_speaks_python() -> None:
 
 
 def test_every_command_says_what_it_does_and_what_each_parameter_means() -> None:
-    silent = [path for path, command, _ in pages() if not summary_of(command.help or "")]
+    silent = [path for path, command, _ in pages() if not summary_of(command)]
     silent += [f"{path} {one.name}" for path, command, _ in pages() for one in command.params if not one.help]
     assert not silent
 
@@ -52,7 +54,7 @@ def test_every_command_says_what_it_does_and_what_each_parameter_means() -> None
 def test_the_table_of_commands_says_what_the_commands_say() -> None:
     commands: Any = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     assert {name: entry.summary for name, entry in COMMANDS.items()} == {
-        name: summary_of(command.help) for name, command in commands.items()
+        name: summary_of(command) for name, command in commands.items()
     }
 
 
@@ -61,7 +63,7 @@ def test_the_root_lists_all_commands_in_groups_a_line_each(capsys: pytest.Captur
     page = capsys.readouterr().out
     for section in Section:
         assert f"\n{section.value}:\n" in page
-    for entry in COMMANDS.values():
+    for entry in (one for one in COMMANDS.values() if not one.hidden):
         assert re.search(rf"^  {entry.name} +{re.escape(entry.summary)}$", page, re.MULTILINE), entry.name
 
 
@@ -99,3 +101,21 @@ def test_what_is_mistyped_is_named_with_what_was_meant(
     said = capsys.readouterr()
     assert words in said.err
     assert said.out == ""
+
+
+def test_every_command_has_an_example_and_every_example_can_be_typed() -> None:
+    commands = {path.partition(" ")[2]: command for path, command, _ in pages()}
+    assert set(commands) == set(EXAMPLES)
+    wrong = []
+    for path, examples in EXAMPLES.items():
+        assert examples, path
+        for example in examples:
+            words = shlex.split(
+                example.partition(" > ")[0].partition(" < ")[0].partition(" | ")[0].partition(" >> ")[0]
+            )
+            below = max((one for one in commands if one and f"{example} ".startswith(f"{one} ")), key=len, default="?")
+            known = {name for one in commands[below].params for name in (*one.opts, *one.secondary_opts)}
+            given = {word for word in words[: words.index("--") if "--" in words else None] if word.startswith("-")}
+            if not f"{below} ".startswith(f"{path} ".lstrip()) or given - known:
+                wrong.append((path, example, sorted(given - known)))
+    assert not wrong

@@ -28,6 +28,8 @@ REASONS: dict[str, Callable[[], str | None]] = {
     "python3": lambda: None if os.path.exists("/usr/bin/python3") else "/usr/bin/python3 is not installed",
     "podman": _program("podman", "podman"),
     "busybox": _program("busybox", "busybox-static"),
+    "zsh": _program("zsh", "zsh"),
+    "fish": _program("fish", "fish"),
     "runc": _program("runc", "runc"),
     "systemd": _program("systemd-analyze", "systemd"),
     "root": lambda: None if os.geteuid() == 0 else "only root can mount, change users or make network namespaces",

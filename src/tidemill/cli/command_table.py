@@ -26,6 +26,7 @@ class TableEntry:
     target: str
     section: Section
     summary: str
+    hidden: bool = False
 
 
 _CLI = "tidemill.cli"
@@ -87,7 +88,19 @@ COMMANDS: dict[str, TableEntry] = {
         ),
         *_listed(
             Section.DEVELOP,
+            (
+                "completion",
+                "terminal.completion:completion",
+                "Print the script that lets your shell complete words.",
+            ),
             ("sim", "sim.sim:app", "Try the pool's rules in simulated worlds."),
+        ),
+        TableEntry(
+            "complete",
+            f"{_CLI}.terminal.completion:complete",
+            Section.DEVELOP,
+            "Say what the last of the words may become, for the scripts of shells.",
+            hidden=True,
         ),
     )
 }

@@ -26,7 +26,8 @@ class _Commands(MutableMapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._made:
-            self._made[name] = click_command(name, resolve_name(COMMANDS[name].target))
+            self._made[name] = command = click_command(name, resolve_name(COMMANDS[name].target))
+            command.hidden = COMMANDS[name].hidden
         return self._made[name]
 
     def __setitem__(self, name: str, command: Any) -> None:
@@ -59,10 +60,8 @@ class RootGroup(HelpfulGroup):
             raise
 
     def sections(self) -> Mapping[str, list[tuple[str, str]]]:
-        return {
-            section.value: [(one.name, one.summary) for one in COMMANDS.values() if one.section is section]
-            for section in Section
-        }
+        shown = [one for one in COMMANDS.values() if not one.hidden]
+        return {title.value: [(one.name, one.summary) for one in shown if one.section is title] for title in Section}
 
 
 app = CommandGroup()
@@ -81,15 +80,13 @@ def root(
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and leave.")
     ] = False,
 ) -> None:
-    """One pool of the GPUs of many owners.
-
-    Examples:
-        tidemill up --demo                  a pool to try, with people and nodes
-        tidemill run matmul                 order a job, and wait for its result
-        tidemill jobs list                  what became of your jobs
-        tidemill agent join URL < token     let this machine work for a pool
-    """
+    """One pool of the GPUs of many owners."""
     # `run` looks for --debug by itself: errors may come before this is called.
+
+
+def root_command() -> Any:
+    """The command as typer runs it, from which everything below can be reached."""
+    return typer.main.get_group(app)
 
 
 def run(arguments: list[str]) -> int:

@@ -10,7 +10,6 @@ import typer
 
 from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.pool_caller import PoolCaller, pool_caller, session_caller
-from tidemill.cli.operations.pool_keys import rotate_pool_keys
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
 from tidemill.core.accounts.keys import key_prefix, looks_like_key
@@ -88,6 +87,8 @@ def rotate(
     Without KEY, on the pool's own machine: change the keys that seal the pool's secrets, up or down. What was cut short
     is completed by the next run."""
     if key is None:
+        from tidemill.cli.operations.pool_keys import rotate_pool_keys
+
         rotate_pool_keys(as_json)
         return
     session = session_caller()

@@ -21,6 +21,12 @@ class HelpfulCommand(TyperCommand):
         for parameter in self.params:
             read_leanly(parameter)
 
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            read_leanly(option)
+        return option
+
     def get_help(self, ctx: Any) -> str:
         return help_page(self, ctx)
 
@@ -35,6 +41,12 @@ class HelpfulGroup(TyperGroup):
         super().__init__(**options)
         for parameter in self.params:
             read_leanly(parameter)
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            read_leanly(option)
+        return option
 
     def get_help(self, ctx: Any) -> str:
         return help_page(self, ctx)
@@ -57,7 +69,7 @@ class HelpfulGroup(TyperGroup):
         found: list[tuple[str, str]] = []
         for name, command in self.commands.items():
             if not command.hidden:
-                found.append((f"{path} {name}", summary_of(command.help or "")))
+                found.append((f"{path} {name}", summary_of(command)))
                 found += command.listed(f"{path} {name}") if isinstance(command, HelpfulGroup) else []
         return found
 

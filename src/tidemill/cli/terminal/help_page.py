@@ -1,6 +1,6 @@
 """The page of help of a command: how it is called, what it does, its options, and examples to copy.
 
-Nothing is cut and nothing is wider than 80 columns. Examples stand below "Examples:" in a command's docstring.
+Nothing is cut and nothing is wider than 80 columns. Examples come from the table of them.
 """
 
 import inspect
@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+from tidemill.cli.command_examples import EXAMPLES
 from tidemill.cli.terminal.table_layout import cells_of, padded, wrapped
 from tidemill.cli.terminal.typed_values import PLACEHOLDERS, choices_of, in_range, value_type
 
@@ -16,25 +17,23 @@ WIDTH_MAX = 80
 _NAMES_MAX = 26
 _CHOICES_MAX = 26
 _INDENT = "  "
-_EXAMPLES = "\n\nExamples:\n"
 
 Rows = Sequence[tuple[str, str]]
 
 
 def help_page(command: Any, context: Any) -> str:
     """The whole page, without a last line break."""
-    prose, examples = parts_of(command.help or "")
     width = min(shutil.get_terminal_size().columns, WIDTH_MAX)
     parameters = [parameter for parameter in command.get_params(context) if not parameter.hidden]
     arguments = [(placeholder(one), meaning(one)) for one in parameters if is_argument(one)]
     options = [(_option_names(one), meaning(one)) for one in parameters if not is_argument(one)]
     sections = [
         "\n".join(wrapped(f"Usage: {usage(command, context)}", width, hanging=7)),
-        "\n\n".join("\n".join(_indented(paragraph, width)) for paragraph in prose.split("\n\n")),
+        "\n\n".join("\n".join(_indented(paragraph, width)) for paragraph in paragraphs(command)),
         _section("Arguments", arguments, width),
         *(_section(title, rows, width) for title, rows in command_sections(command).items()),
         _section("Options", options, width),
-        f"Examples:\n{examples}" if examples else "",
+        "\n".join(["Examples:", *(f"{_INDENT}{line}" for line in examples_of(context.command_path))]),
     ]
     return "\n\n".join(filter(None, sections))
 
@@ -48,16 +47,20 @@ def usage(command: Any, context: Any) -> str:
     return " ".join(filter(None, [context.command_path, "[OPTIONS]", below, *arguments, extra]))
 
 
-def parts_of(docstring: str) -> tuple[str, str]:
-    """What a docstring says, and its examples as they are to be shown."""
-    prose, _, examples = inspect.cleandoc(docstring).partition(_EXAMPLES)
-    lines = inspect.cleandoc("\n" + examples).splitlines()
-    return prose, "\n".join(f"{_INDENT}{line}".rstrip() for line in lines)
+def paragraphs(command: Any) -> list[str]:
+    """What a command says of itself, each paragraph as one line."""
+    return [" ".join(paragraph.split()) for paragraph in inspect.cleandoc(command.help or "").split("\n\n")]
 
 
-def summary_of(docstring: str) -> str:
+def summary_of(command: Any) -> str:
     """The first paragraph, which stands beside the command's name in a list."""
-    return " ".join(parts_of(docstring)[0].split("\n\n")[0].split())
+    return paragraphs(command)[0]
+
+
+def examples_of(path: str) -> list[str]:
+    """Examples of a command, by its path with `tidemill` in front."""
+    program, _, below = path.partition(" ")
+    return [f"{program} {example}" for example in EXAMPLES.get(below, ())]
 
 
 def command_sections(command: Any) -> Mapping[str, Rows]:
@@ -65,7 +68,7 @@ def command_sections(command: Any) -> Mapping[str, Rows]:
     if own := getattr(command, "sections", None):
         return own()  # type: ignore[no-any-return]
     commands: Mapping[str, Any] = getattr(command, "commands", {})
-    rows = [(name, summary_of(below.help or "")) for name, below in commands.items() if not below.hidden]
+    rows = [(name, summary_of(below)) for name, below in commands.items() if not below.hidden]
     return {"Commands": rows} if rows else {}
 
 
@@ -138,4 +141,4 @@ def _section(title: str, rows: Rows, width: int) -> str:
 
 
 def _indented(paragraph: str, width: int) -> list[str]:
-    return [_INDENT + line for line in wrapped(" ".join(paragraph.split()), width - len(_INDENT))]
+    return [_INDENT + line for line in wrapped(paragraph, width - len(_INDENT))]

@@ -69,7 +69,7 @@ def read_leanly(parameter: Any) -> None:
     """Have a parameter's values read here, where its type is one that we know."""
     kind, wants = value_type(parameter), parameter.type_descriptor.parameter_info
     looks_at_disk = wants.exists or wants.writable or not (wants.file_okay and wants.dir_okay)
-    if (kind in PLACEHOLDERS or choices_of(parameter)) and not looks_at_disk:
+    if (kind in (bool, *PLACEHOLDERS) or choices_of(parameter)) and not looks_at_disk:
         reader = ValueReader(kind)
         parameter.get_runtime_param = lambda: reader
 
