@@ -153,7 +153,6 @@ def test_a_script_logs_in_without_a_terminal(world: World, desk: Desk) -> None:
         (["register", "--email", "a@example.com"], "", "terminal"),
         (["setup", "http://127.0.0.1/setup"], "", "what follows the #"),
         (["setup", "http://192.0.2.1/setup#token"], "", "HTTPS only"),
-        (["whoami"], "", "not logged in"),
         (["logout"], "", "not logged in"),
         (["keys"], "", "not logged in"),
         (["keys", "create", "x", "--scope", "account:read"], "", "not logged in"),
@@ -166,6 +165,12 @@ def test_what_cannot_be_asked_or_done_is_told_in_a_sentence(
 ) -> None:
     done = desk.run(*arguments, stdin=stdin)
     assert (done.returncode, words in done.stderr, done.stdout) == (1, True, ""), done.stderr
+
+
+def test_without_a_login_the_token_of_the_home_is_who_they_are(desk: Desk) -> None:
+    about = desk.json("whoami")
+    assert (about["profile"], about["how"], about["acting_as"]) == ("home", "token of the home", ["operator"])
+    assert "nobody's account" in desk.run("whoami").stdout
 
 
 def test_a_token_whose_time_is_over_is_changed_without_a_word(world: World, desk: Desk) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import typer
 
-from tidemill.cli.client.credentials import CredentialsFile, StoredTokens, stored_pools
+from tidemill.cli.client.credentials import CredentialsFile, StoredTokens, stored_sessions
 from tidemill.cli.client.http_calls import pool_address
 from tidemill.cli.main import app
 from tidemill.cli.terminal.output import CommandRefused
@@ -41,7 +41,8 @@ def test_tokens_are_read_as_they_were_written_and_are_for_their_owner_only(store
     assert stored.read() == TOKENS
     assert stat.S_IMODE(stored.file.stat().st_mode) == 0o600
     assert stat.S_IMODE(stored.file.parent.stat().st_mode) == 0o700
-    assert stored_pools(stored.file.parent) == [URL]
+    [(file, tokens)] = stored_sessions(stored.file.parent)
+    assert (file.file, tokens) == (stored.file, TOKENS)
 
 
 def test_a_lenient_umask_changes_nothing(tmp_path: Path) -> None:

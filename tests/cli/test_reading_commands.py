@@ -20,6 +20,8 @@ READING: Mapping[str, tuple[str, ...]] = {
     "events": (),
     "config": (),
     "whoami": (),
+    "profiles": (),
+    "account roles": (),
     "logins": (),
     "top": (),
     "sessions": (),
@@ -70,6 +72,7 @@ READING: Mapping[str, tuple[str, ...]] = {
 
 _CHANGING = """
 up | down | control | setup | register | confirm | forgot | reset | login | logout | sessions end
+profiles use | profiles remove | account become
 sessions end-others | second-factor on | second-factor off | second-factor codes | db backup | db restore
 db mark-restored | ledger post | ledger approve | ledger reject | ledger freeze | ledger unfreeze
 ledger archive | nodes rename | nodes rules | nodes drain | nodes pause | nodes resume | nodes suspend

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from tidemill import __version__
+from tidemill.cli.client.identity import act_as, with_as_first
 from tidemill.cli.command_table import COMMANDS, Section
 from tidemill.cli.terminal.command_group import CommandGroup, HelpfulGroup, click_command
 from tidemill.cli.terminal.output import CommandRefused, Exit, exit_code
@@ -79,6 +80,16 @@ def root(
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and leave.")
     ] = False,
+    as_name: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="NAME",
+            callback=act_as,
+            help="Act as this profile (`tidemill profiles`); may stand anywhere in a command, and TIDEMILL_AS does the "
+            "same.",
+        ),
+    ] = None,
 ) -> None:
     """One pool of the GPUs of many owners."""
     # `run` looks for --debug by itself: errors may come before this is called.
@@ -92,7 +103,7 @@ def root_command() -> Any:
 def run(arguments: list[str]) -> int:
     """Run a command and return its exit code. Typer reports usage errors and Ctrl-C by itself."""
     try:
-        app(arguments, prog_name="tidemill")
+        app(with_as_first(arguments), prog_name="tidemill")
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else Exit.DONE
     except Exception as error:  # noqa: BLE001  # the last place that can report an error

@@ -1,5 +1,6 @@
 """What operators met in their first hour, one row each, and that it is mended."""
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -11,8 +12,10 @@ import httpx2
 from tests.cli.test_artefact_commands import Office
 from tests.control.jobs.test_jobs import Shop
 from tests.worlds.places import reachable_directory
+from tests.worlds.pools.desk import Desk
 from tests.worlds.pools.people import MANY, people_of
 from tests.worlds.pools.pool import Pool, Running, pool_in
+from tests.worlds.pools.two_operators import two_operators
 from tidemill.core.accounts.roles import Role
 
 # What the kill switches stop
@@ -114,3 +117,41 @@ def test_the_restore_drill_brings_the_artefacts_back_and_the_check_counts_what_i
 
 def _artefact_file(home: Path, digest: str) -> Path:
     return home / "artefacts" / "content" / digest[:2] / digest[2:4] / digest
+
+
+# Who acts
+
+
+def test_one_person_cannot_propose_and_approve_with_the_token_of_the_home(shared_pool: Running, tmp_path: Path) -> None:
+    pool = Pool(shared_pool.home, running=[shared_pool])
+    first, second = two_operators(shared_pool)
+    ann, bob = first.log_in(shared_pool, tmp_path / "ann"), second.log_in(shared_pool, tmp_path / "bob")
+    nobody = {"XDG_CONFIG_HOME": str(tmp_path / "nobody")}
+    sides = ("--debit", "external:bank", "--credit", "bonus_fund", "--amount", "250")
+    proposed = pool.run("ledger", "post", *sides, "--reason", "opening the bonus fund", "--json", **ann)
+    assert proposed.returncode == 0, proposed.stderr
+    adjustment = json.loads(proposed.stdout)["id"]
+    by_token = pool.run("ledger", "approve", adjustment, **nobody)
+    assert by_token.returncode == 1
+    assert "An adjustment takes two people" in by_token.stderr
+    assert "You are the operator by the token of the home, and nobody's account" in by_token.stderr
+    assert by_token.stderr.endswith("this needs the account of an operator: run `tidemill login`.\n")
+    by_herself = pool.run("ledger", "approve", adjustment, **ann)
+    assert by_herself.returncode == 1
+    assert by_herself.stderr.endswith("this needs another operator: they run it after their own `tidemill login`.\n")
+    assert pool.run("ledger", "approve", adjustment, **bob).returncode == 0
+
+
+def test_what_reads_asks_the_pool_that_tidemill_url_names(shared_pool: Running, tmp_path: Path) -> None:
+    """From a machine that has no pool: as an operator who is logged in, and as a stranger for what is public."""
+    desk = Desk(tmp_path / "home", 1, tmp_path)
+    there = {"TIDEMILL_URL": shared_pool.url}
+    assert desk.json("status", **there)["ready"]
+    assert "pool.created" in {
+        json.loads(line)["kind"] for line in desk.run("events", "--json", **there).stdout.splitlines()
+    }
+    stranger = desk.run("ledger", "accounts", **there)
+    assert (stranger.returncode, f"not logged in at {shared_pool.url}" in stranger.stderr) == (1, True)
+    operator = two_operators(shared_pool)[0].log_in(shared_pool, tmp_path / "op")
+    for arguments in (("accounts",), ("holds",), ("adjustments",)):
+        assert desk.run("ledger", *arguments, **there, **operator).returncode == 0

@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.control.nodes.test_link_attacks import Door as Doorstep
 from tests.control.nodes.test_link_attacks import refused
 from tests.worlds.places import reachable_directory
+from tests.worlds.pools.desk import Desk
 from tests.worlds.pools.people import MANY, People, people_of
 from tests.worlds.pools.pool import pool_in, until
 from tests.worlds.pools.wire_agents import Door
@@ -60,3 +61,28 @@ def _clone_of(home: Path, number: int, door: Door) -> CallingAgent:
     identity = Identity(hashlib.sha256(b"wire agent %d" % number).digest())
     node_id = bytes.fromhex((home / f"node-{number}").read_text())
     return CallingAgent(identity, door.known_by, "tidemill/0.1.0", secrets.token_bytes(16), node_id)
+
+
+# Whose rules
+
+
+def test_rules_of_this_machine_are_written_into_the_home_that_is_named_and_nowhere_else(tmp_path: Path) -> None:
+    desk = Desk(tmp_path / "pool", 1, tmp_path / "user")
+    desk.config.mkdir()
+    assert desk.run("agent", "rules", "set", "price=1.5").returncode == 0
+    assert [file.name for file in tmp_path.rglob("rules.json")] == ["rules.json"]
+    assert (desk.home / "agent" / "rules.json").exists()
+    assert not list(desk.config.rglob("*"))
+
+
+def test_a_node_of_a_demonstration_is_named_and_no_other_rules_are_set_by_mistake(tmp_path: Path) -> None:
+    desk = Desk(tmp_path / "pool", 1, tmp_path / "user")
+    for owner in ("ada", "operator"):
+        (desk.home / "nodes" / owner).mkdir(parents=True, mode=0o700)
+    unnamed = desk.run("agent", "rules", "set", "price=1.5")
+    assert (unnamed.returncode, "`tidemill agent --node ada …`" in unnamed.stderr) == (1, True), unnamed.stderr
+    unknown = desk.run("agent", "--node", "eve", "rules", "show")
+    assert (unknown.returncode, "it has ada, house" in unknown.stderr) == (1, True)
+    (desk.home / "nodes" / "ada" / "membership.json").write_text("{}")
+    assert desk.run("agent", "--node", "ada", "rules", "set", "price=1.5").returncode == 0
+    assert [file.parent.name for file in tmp_path.rglob("rules.json")] == ["ada"]

@@ -131,6 +131,7 @@ async def test_an_account_shows_its_balance_now_and_then(up: Running, customer: 
         "id": str(customer.id),
         "kind": "customer",
         "owner": str(customer.owner_id),
+        "address": None,
         "name": "",
         "currency": "credit",
         "frozen": False,

@@ -55,7 +55,7 @@ def test_a_change_waits_for_two_operators_and_then_takes_effect(place: Path) -> 
         assert (waiting["state"], waiting["proposed_by"]) == ("pending", operator_name())
         assert "money.commission" in pool.run("admin", "settings").stdout
         alone = pool.run("admin", "settings", "approve", "money.commission", "--reason", "I want it")
-        assert (alone.returncode, alone.stderr) == (1, SettingChangeRefusal.OWN_LOGIN_NEEDED.sentence + "\n")
+        assert (alone.returncode, SettingChangeRefusal.OWN_LOGIN_NEEDED.sentence in alone.stderr) == (1, True)
         assert approve(up)[1]["code"] == "own_login_needed", "the home's token is nobody in particular"
         unknown = pool.run("admin", "settings", "reject", "stake.small", "--reason", "x")
         assert (unknown.returncode, unknown.stderr) == (1, SettingChangeRefusal.NO_SUCH_CHANGE.sentence + "\n")

@@ -1,4 +1,8 @@
-"""`tidemill login|logout|whoami|sessions|logins`: your sessions at a pool, from a terminal or a script."""
+"""`tidemill login|logout|whoami|sessions|logins`: your sessions at a pool, from a terminal or a script.
+
+A login is kept as a profile, which `tidemill profiles` lists. At a demonstration `--as` needs no password: the home has
+it.
+"""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -7,6 +11,7 @@ import typer
 
 from tidemill.cli.client.credentials import StoredTokens
 from tidemill.cli.client.http_calls import PoolClient, PoolRefused, moment
+from tidemill.cli.client.identity import chosen, named, own_pool
 from tidemill.cli.client.pool_caller import (
     PoolCaller,
     SessionCaller,
@@ -15,11 +20,13 @@ from tidemill.cli.client.pool_caller import (
     pool_named,
     session_caller,
 )
+from tidemill.cli.client.profiles import Profile, ProfileKind
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, print_fields, print_json, print_table, report
 from tidemill.cli.terminal.questions import ask, ask_password, password_from_stdin, with_code
 from tidemill.core.accounts.sessions import SessionRefusal
 from tidemill.core.faults import Fault
+from tidemill.core.operations.demonstration import authenticator_file, password_file
 
 Where = Annotated[
     str | None,
@@ -32,7 +39,7 @@ EMAIL_OTHERWISE = "Give your address with --email."
 sessions_app = CommandGroup("Where you are logged in: list your sessions, end them.")
 
 
-def login(
+def login(  # each argument is an option
     url: Where = None,
     email: Email = None,
     remember: Annotated[bool, typer.Option("--remember", help="Stay logged in while it is not used.")] = False,
@@ -40,28 +47,60 @@ def login(
         bool, typer.Option("--password-stdin", help="Read the password from the first line of stdin.")
     ] = False,
     code: Annotated[str | None, typer.Option(help="A code of your authenticator; asked for if it is needed.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="What to call this profile; else what stands before the @.")
+    ] = None,
+    *,
     as_json: AsJson = False,
 ) -> None:
     """Log in to a pool.
 
-    The tokens are kept in a file that only you can read.
+    The tokens are kept in a file that only you can read, as a profile that is the current one.
     """
-    pool = pool_named(url)
-    address = email or ask("E-mail address", otherwise=EMAIL_OTHERWISE)
-    otherwise = "Send your password with --password-stdin."
-    password = password_from_stdin() if password_stdin else ask_password("Password", otherwise=otherwise)
-    stored = log_in(pool, address, password, code, remember=remember).stored
-    fields = {"pool": pool.url, **_session_fields(stored)}
-    report(f"You are logged in at {pool.url} as {stored.address}.", fields, as_json=as_json)
+    again = None if url or email or not named() else chosen()[1]
+    if again is not None and again.kind is ProfileKind.DEMONSTRATION:
+        session = _log_in_to_demonstration(again, remember=remember)
+    else:
+        pool = pool_named(url)
+        address = email or (again and again.address) or ask("E-mail address", otherwise=EMAIL_OTHERWISE)
+        otherwise = "Send your password with --password-stdin."
+        password = password_from_stdin() if password_stdin else ask_password("Password", otherwise=otherwise)
+        session = log_in(pool, address, password, code, remember=remember, name=name)
+    _report_login(session, as_json=as_json)
 
 
 def log_in(
-    pool: PoolClient, address: str, password: str, code: str | None = None, *, remember: bool = False
+    pool: PoolClient,
+    address: str,
+    password: str,
+    code: str | None = None,
+    *,
+    remember: bool = False,
+    name: str | None = None,
 ) -> SessionCaller:
     """Begin a session and keep its tokens. Asks for a code if the pool wants one."""
     credentials = {"address": address, "password": password, "remember": remember}
     opened = with_code(lambda given_code: pool.ask("POST", "/auth/login", {**credentials, "code": given_code}), code)
-    return keep_session(pool, address, opened)
+    session = keep_session(pool, address, opened, name)
+    session.keep_roles(tuple(sorted(session.ask("GET", "/account")["account"]["roles"])))
+    return session
+
+
+def _log_in_to_demonstration(person: Profile, *, remember: bool) -> SessionCaller:
+    """Log in as a person of a demonstration, with the password in its home, and the code of its authenticator."""
+    import pyotp
+
+    home = own_pool().home
+    password = password_file(home, person.name).read_text("utf-8").strip()
+    authenticator = authenticator_file(home, person.name)
+    code = pyotp.TOTP(authenticator.read_text("utf-8").strip()).now() if authenticator.exists() else None
+    return log_in(PoolClient(person.url), person.address, password, code, remember=remember)
+
+
+def _report_login(session: SessionCaller, *, as_json: bool) -> None:
+    fields = {"profile": session.profile.name, "pool": session.pool.url, **_session_fields(session.stored)}
+    sentence = f"You are logged in at {session.pool.url} as {session.stored.address}; the profile is called"
+    report(f"{sentence} {session.profile.name}, and is the current one.", fields, as_json=as_json)
 
 
 def logout(as_json: AsJson = False) -> None:
@@ -77,14 +116,27 @@ def logout(as_json: AsJson = False) -> None:
 
 
 def whoami(as_json: AsJson = False) -> None:
-    """Who am I, at which pool, and in which roles?"""
+    """Who am I, at which pool, in which roles?"""
     caller = pool_caller()
-    view = caller.ask("GET", "/account")
-    session = _session_fields(caller.stored) if isinstance(caller, SessionCaller) else {}
+    view = _own_view(caller)
+    session = caller.stored if isinstance(caller, SessionCaller) else None
     if as_json:
-        print_json({"pool": caller.pool.url, **view, "session_expires_at": session.get("session_expires_at")})
+        about = {"profile": caller.profile.name, "how": caller.profile.kind.value, "pool": caller.pool.url}
+        print_json({**about, **view, "session_expires_at": session and session.session_expires_at})
     else:
         print_fields(_fields_of(caller, view))
+
+
+def _own_view(caller: PoolCaller) -> dict[str, Any]:
+    """What the pool says of us. The token of the home is nobody's account, so there is nothing to ask for it but
+    whether it is let in."""
+    if caller.profile.kind is ProfileKind.HOME:
+        caller.ask("GET", "/admin/switches")
+        return {"account": None, "session_id": None, "acting_as": list(caller.profile.roles)}
+    view: dict[str, Any] = caller.ask("GET", "/account")
+    if isinstance(caller, SessionCaller):
+        caller.keep_roles(tuple(sorted(view["account"]["roles"])))
+    return view
 
 
 @sessions_app.callback(invoke_without_command=True)
@@ -145,18 +197,28 @@ def _session_fields(stored: StoredTokens) -> dict[str, str]:
 
 
 def _fields_of(caller: PoolCaller, view: dict[str, Any]) -> dict[str, str]:
+    profile = caller.profile
+    about = {"profile": profile.name, "pool": caller.pool.url, "how": _how(caller)}
+    acting = {"acting as": ", ".join(view["acting_as"]) or "nobody"}
+    if view["account"] is None:
+        return {"address": "none: this is nobody's account", "roles": ", ".join(profile.roles), **acting, **about}
     account = view["account"]
-    until = (
-        f"until {moment(caller.stored.session_expires_at)}" if isinstance(caller, SessionCaller) else "none: an API key"
-    )
     return {
         "address": account["address"],
         "roles": ", ".join(sorted(account["roles"])),
-        "acting as": ", ".join(view["acting_as"]) or "nobody",
+        **acting,
         "second factor": "on" if account["second_factor_on"] else "off",
-        "pool": caller.pool.url,
-        "session": until,
+        **about,
     }
+
+
+def _how(caller: PoolCaller) -> str:
+    if isinstance(caller, SessionCaller):
+        return f"a login, until {moment(caller.stored.session_expires_at)}"
+    if caller.profile.kind is ProfileKind.KEY:
+        return f"the API key in {caller.profile.name}"
+    what = "token" if caller.profile.kind is ProfileKind.HOME else "API key"
+    return f"the {what} in {caller.profile.secret_file}"
 
 
 def _session_row(session: dict[str, Any]) -> tuple[str, ...]:

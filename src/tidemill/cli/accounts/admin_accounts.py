@@ -11,7 +11,7 @@ from uuid import UUID
 import typer
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.pool_caller import PoolCaller, operator_caller
+from tidemill.cli.client.pool_caller import PoolCaller, pool_caller
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table, report
 from tidemill.core.accounts.account import AccountStateRefusal
@@ -50,7 +50,7 @@ def accounts(
         "kyc": kyc,
         "blocked": None if blocked is None else str(blocked).lower(),
     }
-    accounts_found = operator_caller().listed(
+    accounts_found = pool_caller().listed(
         _ROUTE, {name: str(value) for name, value in filters.items() if value is not None}, limit
     )
     if as_json:
@@ -101,7 +101,7 @@ def remove_second_factor(who: Who, reason: Why, as_json: AsJson = False) -> None
 
 
 def _change(account: str, action: str, body: dict[str, object], result: str, *, as_json: bool) -> None:
-    operator = operator_caller()
+    operator = pool_caller()
     changed = operator.ask("POST", f"{_ROUTE}/{_account_id(operator, account)}/{action}", body)
     report(f"{changed['address']} {result}.", changed, as_json=as_json)
 

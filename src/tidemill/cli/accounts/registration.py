@@ -3,7 +3,6 @@
 A mailed proof may be given as its code or as the whole link.
 """
 
-import os
 from typing import Annotated
 
 import typer
@@ -11,7 +10,7 @@ import typer
 from tidemill.cli.accounts.account import EMAIL_OTHERWISE, Email, Where, log_in
 from tidemill.cli.accounts.second_factor import switch_on
 from tidemill.cli.client.http_calls import PoolClient, PoolRefused, pool_address
-from tidemill.cli.client.local_pool import URL_VARIABLE
+from tidemill.cli.client.identity import named_url
 from tidemill.cli.client.pool_caller import pool_named
 from tidemill.cli.terminal.output import AsJson, CommandRefused, report
 from tidemill.cli.terminal.questions import ask, ask_new_password, ask_password
@@ -121,4 +120,4 @@ def _from_link(link: str) -> tuple[PoolClient, str]:
     address = before.rstrip("/").removesuffix("/setup")
     if not token or not address:
         raise CommandRefused("Give the whole link that `tidemill up` printed as `set up`, with what follows the #.")
-    return PoolClient(pool_address(os.environ.get(URL_VARIABLE) or address)), token
+    return PoolClient(named_url() or pool_address(address)), token

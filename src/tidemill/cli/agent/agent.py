@@ -21,7 +21,7 @@ from tidemill.agent.home.leave_wish import REASON_MAX, LeaveWish, forget_everyth
 from tidemill.agent.home.rules_file import RulesFile
 from tidemill.agent.home.status_file import read_status
 from tidemill.cli.agent import agent_rules, agent_service
-from tidemill.cli.agent.agent_home import agent_settings, own_home
+from tidemill.cli.agent.agent_home import agent_settings, choose_node, member_home, own_home
 from tidemill.cli.agent.agent_status import print_status
 from tidemill.cli.client.local_pool import operator_name
 from tidemill.cli.terminal.command_group import CommandGroup
@@ -48,6 +48,16 @@ _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 _TOKEN_MAX = 1_000
 _LEAVE_S = 30.0
 _POLL_S = 0.2
+
+
+@app.callback()
+def agent(
+    node: Annotated[
+        str | None,
+        typer.Option("--node", metavar="NAME", callback=choose_node, help="A node of the demonstration, such as ada."),
+    ] = None,
+) -> None:
+    """This machine as a node of a pool: join, run, rest, leave."""
 
 
 @app.command()
@@ -77,7 +87,7 @@ def run(ca: Authority = None) -> None:
 @app.command()
 def status(as_json: AsJson = False) -> None:
     """How this machine stands with its pool."""
-    print_status(own_home(agent_settings()), as_json=as_json)
+    print_status(member_home(agent_settings()), as_json=as_json)
 
 
 @app.command()
@@ -212,7 +222,7 @@ def _stop_on_signals(agent: "Agent") -> None:
 
 
 def _set_work(work: WorkMode) -> Home:
-    home = own_home(agent_settings())
+    home = member_home(agent_settings())
     prepare(home)
     book = RulesFile(home.rules).change({"work": work.value}, by=operator_name(), now=wall())
     assert not isinstance(book, Refusal), "these are the words that the rule has"

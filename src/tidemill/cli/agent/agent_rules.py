@@ -9,7 +9,7 @@ import typer
 
 from tidemill.agent.home.home import prepare
 from tidemill.agent.home.rules_file import RulesFile
-from tidemill.cli.agent.agent_home import agent_settings, own_home
+from tidemill.cli.agent.agent_home import agent_settings, member_home
 from tidemill.cli.client.local_pool import operator_name
 from tidemill.cli.nodes.rule_words import EXAMPLES, NAMES, wish, written
 from tidemill.cli.terminal.command_group import CommandGroup
@@ -26,7 +26,7 @@ app = CommandGroup("The rules by which this machine works.")
 @app.command()
 def show(as_json: AsJson = False) -> None:
     """The rules that hold, and where they were set."""
-    _print(RulesFile(own_home(agent_settings()).rules).read(), as_json=as_json)
+    _print(RulesFile(member_home(agent_settings()).rules).read(), as_json=as_json)
 
 
 @app.command("set")
@@ -42,7 +42,7 @@ def set_rules(
 ) -> None:
     """Set rules, all of them or none."""
     wishes = dict(_wish(rule) for rule in rules)
-    home = own_home(agent_settings())
+    home = member_home(agent_settings())
     prepare(home)
     book = RulesFile(home.rules).change(wishes, by=operator_name(), now=wall())
     if isinstance(book, Refusal):

@@ -16,7 +16,7 @@ import typer
 from tidemill.cli.artefacts.artefact_downloads import download
 from tidemill.cli.artefacts.artefact_uploads import FileToUpload, FileUpload, hash_file
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.pool_caller import operator_caller, pool_caller
+from tidemill.cli.client.pool_caller import pool_caller
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, in_words, print_fields, print_json, print_table, report
 from tidemill.core.artefacts.artefact import Purpose
@@ -57,7 +57,7 @@ def list_artefacts(
 ) -> None:
     """List your artefacts, newest first; an operator sees everybody's."""
     filters = {"purpose": purpose, "owner": owner}
-    artefacts = operator_caller().listed(_ROUTE, {name: str(value) for name, value in filters.items() if value}, limit)
+    artefacts = pool_caller().listed(_ROUTE, {name: str(value) for name, value in filters.items() if value}, limit)
     if as_json:
         print_json(artefacts)
     elif artefacts:
@@ -89,7 +89,7 @@ def usage(as_json: AsJson = False) -> None:
 @app.command()
 def show(artefact: Which, as_json: AsJson = False) -> None:
     """Show an artefact, with its SHA-256."""
-    print_artefact(operator_caller().ask("GET", f"{_ROUTE}/{artefact}"), as_json=as_json)
+    print_artefact(pool_caller().ask("GET", f"{_ROUTE}/{artefact}"), as_json=as_json)
 
 
 @app.command()
@@ -99,7 +99,7 @@ def get(
     as_json: AsJson = False,
 ) -> None:
     """Download an artefact into a file. Run again after an interruption, it goes on where it was."""
-    caller = operator_caller()
+    caller = pool_caller()
     view = caller.ask("GET", f"{_ROUTE}/{artefact}")
     target = output or Path(view["name"])
     with _progress("Downloading", view["size_bytes"]) as progress:
@@ -114,7 +114,7 @@ def delete(
     as_json: AsJson = False,
 ) -> None:
     """Delete an artefact that no unfinished work needs. Who gives a reason does it as an operator, where they can."""
-    caller = operator_caller() if reason else pool_caller()
+    caller = pool_caller()
     deleted = caller.ask("DELETE", f"{_ROUTE}/{artefact}", query={"reason": reason})
     report(f"{deleted['name']} is deleted.", deleted, as_json=as_json)
 

@@ -8,7 +8,7 @@ import typer
 
 from tidemill.cli.artefacts.artefacts import UploadPurpose, upload_file
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.pool_caller import operator_caller
+from tidemill.cli.client.pool_caller import pool_caller
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, in_words, print_fields, print_json, print_table, report
 from tidemill.host.standard_error import say
@@ -25,7 +25,7 @@ def list_models(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most so many.")] = 100, as_json: AsJson = False
 ) -> None:
     """List the models of the pool, by name."""
-    models = operator_caller().listed(_ROUTE, {}, limit)
+    models = pool_caller().listed(_ROUTE, {}, limit)
     if as_json:
         print_json(models)
     elif models:
@@ -37,7 +37,7 @@ def list_models(
 @app.command()
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show a model: where it comes from, its licence, its SHA-256, and what it needs."""
-    model = operator_caller().ask("GET", f"{_ROUTE}/{name}")
+    model = pool_caller().ask("GET", f"{_ROUTE}/{name}")
     if as_json:
         print_json(model)
     else:
@@ -58,14 +58,14 @@ def add(
     """Add a model to the pool, as an operator. An upload that was interrupted goes on when this is run again."""
     needs = {"memory_mib": memory, "gpu_memory_mib": gpu_memory}
     body = {"name": name, "source": source, "licence": licence, "artefact_id": _artefact(what), **needs}
-    model = operator_caller().ask("POST", _ROUTE, body)
+    model = pool_caller().ask("POST", _ROUTE, body)
     report(f"The pool has the model {model['name']} now, with SHA-256 {model['digest']}.", model, as_json=as_json)
 
 
 @app.command()
 def remove(name: Name, as_json: AsJson = False) -> None:
     """Remove a model from the pool, as an operator. Its artefact stays."""
-    model = operator_caller().ask("DELETE", f"{_ROUTE}/{name}")
+    model = pool_caller().ask("DELETE", f"{_ROUTE}/{name}")
     report(f"The model {model['name']} is removed; its artefact {model['artefact_id']} stays.", model, as_json=as_json)
 
 

@@ -1,4 +1,4 @@
-"""The tokens of a logged-in user, on their own disk: one file a pool, which nobody else can read.
+"""The tokens of a logged-in user, on their own disk: one file a profile, which nobody else can read.
 
 A refresh token is good once, and using it twice ends its session. So tokens change only under their file's lock, after
 reading them again under it, and a visible file is always whole.
@@ -24,7 +24,8 @@ _BLOCKED_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 @dataclass(frozen=True)
 class StoredTokens:
-    """A session with a pool, and its current tokens."""
+    """A session with a pool, and its current tokens. A file from before there were profiles has neither name nor
+    roles."""
 
     url: str
     address: str
@@ -32,6 +33,8 @@ class StoredTokens:
     session_expires_at: str
     access_token: str = field(repr=False)
     refresh_token: str = field(repr=False)
+    name: str = ""
+    roles: str = ""
 
 
 def credentials_folder() -> Path:
@@ -41,14 +44,16 @@ def credentials_folder() -> Path:
 
 
 class CredentialsFile:
-    """The file of one pool. Hold its lock to write or remove it."""
+    """The file of one profile; without a name, the one file that a pool had before there were profiles.
 
-    def __init__(self, folder: Path, url: str) -> None:
+    Hold its lock to write or remove it."""
+
+    def __init__(self, folder: Path, url: str, name: str = "") -> None:
         parts = urlsplit(url)
-        name = f"{parts.scheme}_{parts.netloc}".replace("[", "").replace("]", "").replace(":", "-")
+        before = f"{parts.scheme}_{parts.netloc}".replace("[", "").replace("]", "").replace(":", "-")
         self._folder = folder
         self._url = url
-        self.file = folder / f"{name}.json"
+        self.file = folder / f"{name or before}.json"
 
     def read(self) -> StoredTokens | None:
         """The stored tokens; None if nobody is logged in there. A file that others can read is refused."""
@@ -59,38 +64,53 @@ class CredentialsFile:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the file's lock, and block signals: nothing may come between using a token and keeping the next."""
-        _make_private(self._folder)
-        descriptor = os.open(self.file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED_SIGNALS)
-            try:
-                yield
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        finally:
-            os.close(descriptor)
+        with locked(self._folder, self.file.name.removesuffix(".json")):
+            yield
 
     def write(self, tokens: StoredTokens) -> None:
-        draft = self.file.with_suffix(".draft")
-        with suppress(FileNotFoundError):
-            draft.unlink()  # left by a process that was killed while writing
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-            out.write(json.dumps(asdict(tokens)) + "\n")
-            out.flush()
-            os.fsync(out.fileno())
-        draft.rename(self.file)
+        write_private(self.file, json.dumps(asdict(tokens)) + "\n")
 
     def remove(self) -> None:
         self.file.unlink(missing_ok=True)
 
 
-def stored_pools(folder: Path) -> list[str]:
-    """The pools that this user is logged in to."""
-    stored = (_read(file) for file in sorted(folder.glob("*.json")))
-    return [tokens.url for tokens in stored if tokens is not None]
+def stored_sessions(folder: Path) -> list[tuple[CredentialsFile, StoredTokens]]:
+    """The sessions that this user has kept, each with its file."""
+    found = ((file, _read(file)) for file in sorted(folder.glob("*.json")))
+    return [(_file_of(folder, file, tokens.url), tokens) for file, tokens in found if tokens is not None]
+
+
+def write_private(file: Path, text: str) -> None:
+    """Put a text into a file that only its owner can read. Whoever reads it sees the old text or the new one."""
+    draft = file.with_suffix(".draft")
+    with suppress(FileNotFoundError):
+        draft.unlink()  # left by a process that was killed while writing
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
+    draft.rename(file)
+
+
+@contextmanager
+def locked(folder: Path, name: str) -> Iterator[None]:
+    """Hold a lock in the folder, and block signals: nothing may come between using a token and keeping the next."""
+    _make_private(folder)
+    descriptor = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED_SIGNALS)
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    finally:
+        os.close(descriptor)
+
+
+def _file_of(folder: Path, file: Path, url: str) -> CredentialsFile:
+    return CredentialsFile(folder, url, file.name.removesuffix(".json"))
 
 
 def _read(file: Path) -> StoredTokens | None:

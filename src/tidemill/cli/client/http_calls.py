@@ -37,17 +37,16 @@ _USER_AGENT = f"tidemill command line ({os.uname().sysname})"
 _HOST = re.compile(r"[\w.-]+|[0-9a-f:.]+")
 _WRITTEN = "A pool's address is written as https://pool.example.com, with a port if it has one of its own."
 
-_LOG_IN = "run `tidemill login`."
 _SENTENCES: Mapping[str, str] = {
     "rate_limited": "Too many requests in a short time.",
     LoginRefusal.LOGIN_FAILED.code: "The address, the password or the code is wrong: try again, or `tidemill forgot`.",
     LoginRefusal.LOGIN_LOCKED.code: "Too many failures: wait, or reset your password with `tidemill forgot`.",
     LoginRefusal.SECOND_FACTOR_NEEDED.code: "This account has a second factor: give its code with --code.",
-    PermissionRefusal.UNAUTHENTICATED.code: f"You are not logged in: {_LOG_IN}",
+    PermissionRefusal.UNAUTHENTICATED.code: "You are not logged in: run `tidemill login`.",
     PermissionRefusal.SECOND_FACTOR_REQUIRED.code: "Operators use a second factor: run `tidemill second-factor on`.",
-    PermissionRefusal.SESSION_NEEDED.code: "An API key cannot do this: unset TIDEMILL_API_KEY and `tidemill login`.",
-    SessionRefusal.SESSION_OVER.code: f"Your session is over: {_LOG_IN}",
-    SessionRefusal.TOKEN_UNKNOWN.code: f"Your session is not known to the pool any more: {_LOG_IN}",
+    PermissionRefusal.SESSION_NEEDED.code: "An API key cannot do this: unset TIDEMILL_API_KEY, and log in.",
+    SessionRefusal.SESSION_OVER.code: "Your session is over.",
+    SessionRefusal.TOKEN_UNKNOWN.code: "Your session is not known to the pool any more.",
     SecondFactorRefusal.SECOND_FACTOR_ON.code: "The second factor is on: `tidemill second-factor off` comes first.",
     SecondFactorRefusal.SECOND_FACTOR_OFF.code: "The second factor is not on: run `tidemill second-factor on`.",
     KeyRefusal.UNKNOWN_KEY.code: "You have no such API key: `tidemill keys` lists them.",
@@ -56,11 +55,12 @@ _SENTENCES: Mapping[str, str] = {
 
 
 class PoolRefused(CommandRefused):
-    """The pool refused. The code is for us, the sentence for the user."""
+    """The pool refused. The code and the status are for us, the sentence for the user."""
 
-    def __init__(self, code: str, sentence: str) -> None:
+    def __init__(self, code: str, sentence: str, status: int = 0) -> None:
         super().__init__(sentence)
         self.code = code
+        self.status = status
 
 
 class PoolClient:
@@ -177,7 +177,7 @@ def _refusal_of(url: str, answer: "httpx2.Response") -> Exception:
     sentence = _SENTENCES.get(code, detail)
     if answer.status_code == 429:
         sentence += f" Try again in {answer.headers.get('retry-after', 'some')} s."
-    return Fault(sentence) if answer.status_code >= 500 else PoolRefused(code, sentence)
+    return Fault(sentence) if answer.status_code >= 500 else PoolRefused(code, sentence, answer.status_code)
 
 
 def _not_a_pool(url: str, answer: "httpx2.Response") -> Fault:

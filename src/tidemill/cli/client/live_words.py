@@ -56,9 +56,9 @@ def _all_within(descriptor: int, seconds: float) -> bytes:
 
 
 def _items(path: str) -> list[dict[str, Any]]:
-    from tidemill.cli.client.pool_caller import operator_caller
+    from tidemill.cli.client.pool_caller import pool_caller
 
-    items: list[dict[str, Any]] = operator_caller().ask("GET", path, query={"limit": str(_MOST)})["items"]
+    items: list[dict[str, Any]] = pool_caller().ask("GET", path, query={"limit": str(_MOST)})["items"]
     return items
 
 

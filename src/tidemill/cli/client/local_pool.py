@@ -11,18 +11,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidemill.cli.client.identity import AS_VARIABLE, KEY_VARIABLE, URL_VARIABLE, named_by_option, named_url
+from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.faults import NotRunning, SettingsFault
 from tidemill.core.settings import CONFIG_VARIABLE, Settings, SourcedSettings, build
+from tidemill.core.settings.process_addresses import own_address, public_url
 from tidemill.host.standard_error import say
 
 if TYPE_CHECKING:
     from tidemill.store.address import DatabaseUrls
     from tidemill.store.embedded import EmbeddedServer
     from tidemill.store.query import Connection
-
-URL_VARIABLE = "TIDEMILL_URL"
-KEY_VARIABLE = "TIDEMILL_API_KEY"
-"""Variables that name the pool to ask over HTTP, and the key to use instead of a login. They are no settings."""
 
 _NOTHING: Mapping[str, object] = {}
 
@@ -38,8 +37,15 @@ def load_configuration(overrides: Mapping[str, object] = _NOTHING) -> SourcedSet
         environment=os.environ,
         home=home,
         overrides={name: value for name, value in overrides.items() if value is not None},
-        reserved=(URL_VARIABLE, KEY_VARIABLE),
+        reserved=(URL_VARIABLE, KEY_VARIABLE, AS_VARIABLE),
     )
+
+
+def home_settings(overrides: Mapping[str, object] = _NOTHING) -> Settings:
+    """The settings of a command that works in the home of this machine's pool, as the user who runs it."""
+    settings = load_configuration(overrides).settings
+    refuse_elsewhere(settings)
+    return settings
 
 
 def operator_name() -> str:
@@ -74,8 +80,29 @@ def outside_urls(settings: Settings) -> "DatabaseUrls | None":
     return DatabaseUrls(settings.database_url, settings.database_owner_url or settings.database_url)
 
 
+def refuse_elsewhere(settings: Settings) -> None:
+    """For commands that work on the home or the database of this machine's pool, as the user who runs them: refuse to
+    ignore somebody else or another pool that the user has named."""
+    if (name := named_by_option()) is not None:
+        raise CommandRefused(
+            f"This works on the pool in {settings.home} itself, as the user of this machine who runs it: leave out "
+            f"`--as {name}`."
+        )
+    if (url := named_url()) not in (None, own_address(settings), public_url(settings)):
+        raise CommandRefused(
+            f"{URL_VARIABLE} names {url}, but this works only on the pool in {settings.home}: unset {URL_VARIABLE}, or "
+            "run this on that pool's own machine."
+        )
+
+
 def running_urls(settings: Settings) -> "DatabaseUrls":
     """The database of a pool that is up; a fault if it is not."""
+    refuse_elsewhere(settings)
+    return own_urls(settings)
+
+
+def own_urls(settings: Settings) -> "DatabaseUrls":
+    """As `running_urls`, for a part of a command that acts as somebody at this machine's own pool."""
     from tidemill.store.embedded import attach
 
     return outside_urls(settings) or attach(settings.home)

@@ -1,39 +1,45 @@
-"""Calls a pool with an API key, with the tokens of a login, or with a token from the pool's home.
+"""Calls a pool as somebody: with the tokens of a login, with an API key, or with a secret from the pool's home.
 
 An access token is good for minutes. When the pool no longer knows it, one command at a time exchanges the refresh token
-for new ones. When the pool wants a fresh password, the user is asked for it, and the call is repeated.
+for new ones. When the pool wants a fresh password, the user is asked for it, and the call is repeated. Every refusal
+that depends on who asks says who that was.
 """
 
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from tidemill.cli.client.credentials import CredentialsFile, StoredTokens, credentials_folder, stored_pools
+from tidemill.cli.client.credentials import CredentialsFile, StoredTokens, credentials_folder, locked
 from tidemill.cli.client.http_calls import PoolClient, PoolRefused, pool_address
-from tidemill.cli.client.local_pool import KEY_VARIABLE, URL_VARIABLE, load_configuration, outside_urls
+from tidemill.cli.client.identity import KEY_VARIABLE, all_profiles, chosen, named, named_url, own_pool
+from tidemill.cli.client.profiles import (
+    Profile,
+    ProfileKind,
+    checked_name,
+    free_name,
+    kept_profiles,
+    profiles_of_home,
+    use_from_now,
+)
 from tidemill.cli.terminal.output import CommandRefused
 from tidemill.cli.terminal.questions import ask_password, with_code
-from tidemill.core.accounts.keys import looks_like_key
 from tidemill.core.accounts.permissions import PermissionRefusal
-from tidemill.core.accounts.roles import OPERATOR_FILE
 from tidemill.core.accounts.sessions import SessionRefusal
-from tidemill.core.faults import NotRunning
-from tidemill.core.settings.process_addresses import own_address, public_url
+from tidemill.core.faults import Fault
 
 T = TypeVar("T")
 
 _OVER = {SessionRefusal.SESSION_OVER.code, SessionRefusal.TOKEN_UNKNOWN.code}
 _PAGE_MAX = 500
-_CUSTOMER = "demonstration/customer.key"
 
 
 class PoolCaller:
     """A pool, and who we are there."""
 
-    def __init__(self, pool: PoolClient, token: str) -> None:
+    def __init__(self, pool: PoolClient, token: str, profile: Profile) -> None:
         self.pool = pool
+        self.profile = profile
         self._token = token
 
     def ask(
@@ -47,7 +53,27 @@ class PoolCaller:
 
     def acting(self, act: Callable[[str], T]) -> T:
         """Call a function with our token. It may be called again with a newer one."""
+        try:
+            return self._act(act)
+        except PoolRefused as refused:
+            from tidemill.cli.client.who_refused import depends_on_who, told
+
+            if not depends_on_who(refused):
+                raise
+            raise PoolRefused(refused.code, told(refused, self._known(), all_profiles()), refused.status) from None
+
+    def _act(self, act: Callable[[str], T]) -> T:
         return act(self._token)
+
+    def _known(self) -> Profile:
+        """Who we are, with the address and the roles that the pool has now, if it tells us."""
+        if self.profile.kind in (ProfileKind.DEMONSTRATION, ProfileKind.HOME):
+            return self.profile
+        try:
+            account = self.pool.ask("GET", "/account", token=self._token)["account"]
+        except (PoolRefused, Fault):
+            return self.profile
+        return replace(self.profile, address=account["address"], roles=tuple(sorted(account["roles"])))
 
     def listed(self, path: str, query: Mapping[str, str], most: int) -> list[dict[str, Any]]:
         """The first rows of a list, page by page."""
@@ -64,12 +90,19 @@ class PoolCaller:
 class SessionCaller(PoolCaller):
     """Calls with the tokens of a session, which are kept in a file."""
 
-    def __init__(self, pool: PoolClient, credentials: CredentialsFile, stored: StoredTokens) -> None:
-        super().__init__(pool, stored.access_token)
-        self.stored = stored
-        self._credentials = credentials
+    def __init__(self, pool: PoolClient, profile: Profile) -> None:
+        assert profile.session, "it was kept by a login"
+        self._credentials, self.stored = profile.session
+        super().__init__(pool, self.stored.access_token, profile)
 
-    def acting(self, act: Callable[[str], T]) -> T:
+    def keep_roles(self, roles: tuple[str, ...]) -> None:
+        """Note the roles that the pool has told us, for `tidemill profiles`."""
+        with self._credentials.locked():
+            stored = self._credentials.read()
+            if stored is not None and stored.session_id == self.stored.session_id:
+                self._credentials.write(replace(stored, roles=" ".join(roles)))
+
+    def _act(self, act: Callable[[str], T]) -> T:
         try:
             return self._refreshed(act)
         except PoolRefused as refused:
@@ -127,48 +160,80 @@ class SessionCaller(PoolCaller):
 
 
 def pool_named(url: str | None) -> PoolClient:
-    """The pool that the user or the environment names, or this machine's."""
-    named = url or os.environ.get(URL_VARIABLE)
-    return PoolClient(pool_address(named)) if named else _own_pool()
+    """The pool that the user names, by its address or by a profile there, or this machine's."""
+    if url:
+        return PoolClient(pool_address(url))
+    address = chosen()[0] if named() else named_url() or own_pool().urls[0]
+    return PoolClient(pool_address(address))
+
+
+def pool_asked() -> PoolClient:
+    """The pool that commands ask, for what it tells everybody."""
+    return PoolClient(pool_address(chosen()[0]))
 
 
 def pool_caller() -> PoolCaller:
-    """Calls with the API key in the environment, as the logged-in user, or as the customer of a demonstration here."""
-    key = os.environ.get(KEY_VARIABLE, "").strip()
-    if not key:
-        pool = _pool_of_login()
-        return _session_at(pool) or _demonstration_customer(pool) or _refuse_stranger(pool)
-    if not looks_like_key(key):
-        raise CommandRefused(
-            f"{KEY_VARIABLE} does not hold an API key: it begins with tm_ and has 67 letters and digits."
-        )
-    return PoolCaller(pool_named(None), key)
+    """Whoever the command acts as (`identity`), at the pool it asks."""
+    url, profile = chosen()
+    pool = PoolClient(pool_address(url))
+    if profile is None:
+        _refuse_stranger(pool)
+    if profile.kind is ProfileKind.LOGIN:
+        return SessionCaller(pool, profile)
+    if profile.secret_file is None:
+        return PoolCaller(pool, os.environ[KEY_VARIABLE].strip(), profile)
+    return PoolCaller(pool, profile.secret_file.read_text("utf-8", errors="replace").strip(), profile)
+
+
+def reader() -> Callable[[str, Mapping[str, str]], Any]:
+    """Reads what is open to strangers, as whoever the command acts as, or as a stranger."""
+    url, profile = chosen()
+    if profile is not None:
+        caller = pool_caller()
+        return lambda path, query: caller.ask("GET", path, query=query)
+    pool = PoolClient(pool_address(url))
+    return lambda path, query: pool.ask("GET", path, query=query)
 
 
 def session_caller() -> SessionCaller:
-    pool = _pool_of_login()
-    return _session_at(pool) or _refuse_stranger(pool)
+    """As `pool_caller`, for what only a login may do."""
+    caller = pool_caller()
+    if not isinstance(caller, SessionCaller):
+        from tidemill.cli.client.who_refused import NOT_LOGGED_IN, how_to_log_in, who
+
+        raise CommandRefused(f"{NOT_LOGGED_IN} {who(caller.profile)}: {how_to_log_in(caller.profile)}.")
+    return caller
 
 
-def operator_caller() -> PoolCaller:
-    """As `pool_caller`; but a user who can read the home of this machine's pool is its operator without a login."""
-    if os.environ.get(KEY_VARIABLE):
-        return pool_caller()
-    pool = _pool_of_login()
-    return _session_at(pool) or _home_operator(pool) or _refuse_stranger(pool)
-
-
-def keep_session(pool: PoolClient, address: str, opened: Mapping[str, Any]) -> SessionCaller:
-    """Store a new session. The one it replaces ends, since its tokens are lost."""
+def keep_session(pool: PoolClient, address: str, opened: Mapping[str, Any], name: str | None = None) -> SessionCaller:
+    """Keep a new session as a profile, which is the current one from now on. The session that it replaces ends, since
+    its tokens are lost."""
     names = ("session_id", "session_expires_at", "access_token", "refresh_token")
-    tokens = StoredTokens(url=pool.url, address=address, **{name: opened[name] for name in names})
-    credentials = CredentialsFile(credentials_folder(), pool.url)
-    with credentials.locked():
-        replaced = credentials.read()
-        credentials.write(tokens)
+    with locked(credentials_folder(), "profiles"):
+        name = _profile_name(pool.url, address, name)
+        replaced = next((one.session for one in kept_profiles() if one.name == name), None)
+        tokens = StoredTokens(url=pool.url, address=address, name=name, **{field: opened[field] for field in names})
+        credentials = replaced[0] if replaced else CredentialsFile(credentials_folder(), pool.url, name)
+        with credentials.locked():
+            credentials.write(tokens)
+        profile = Profile(name, pool.url, ProfileKind.LOGIN, address, session=(credentials, tokens))
+        use_from_now(profile)
     if replaced is not None:
-        _end_replaced(pool, tokens, replaced)
-    return SessionCaller(pool, credentials, tokens)
+        _end_replaced(pool, tokens, replaced[1])
+    return SessionCaller(pool, profile)
+
+
+def _profile_name(url: str, address: str, wanted: str | None) -> str:
+    """The name of the profile of a login: the one it has, the wanted one, or a new one."""
+    kept = kept_profiles()
+    same = next((one for one in kept if (one.url, one.address.lower()) == (url, address.lower())), None)
+    if wanted is None:
+        others = [one for one in profiles_of_home(own_pool()) if (one.url, one.address) != (url, address.lower())]
+        return same.name if same else free_name(address, url, [one.name for one in (*kept, *others)])
+    other = next((one for one in kept if one.name == checked_name(wanted) and one is not same), None)
+    if other is not None:
+        raise CommandRefused(f"{wanted} is {other.address} at {other.url} already: choose another name.")
+    return wanted
 
 
 def _end_replaced(pool: PoolClient, tokens: StoredTokens, replaced: StoredTokens) -> None:
@@ -180,58 +245,3 @@ def _end_replaced(pool: PoolClient, tokens: StoredTokens, replaced: StoredTokens
 
 def _refuse_stranger(pool: PoolClient) -> NoReturn:
     raise CommandRefused(f"You are not logged in at {pool.url}: run `tidemill login`.")
-
-
-def _session_at(pool: PoolClient) -> SessionCaller | None:
-    credentials = CredentialsFile(credentials_folder(), pool.url)
-    stored = credentials.read()
-    return None if stored is None else SessionCaller(pool, credentials, stored)
-
-
-def _home_operator(pool: PoolClient) -> PoolCaller | None:
-    """The operator, with the token in the pool's home."""
-    return _with_secret(pool, OPERATOR_FILE)
-
-
-def _demonstration_customer(pool: PoolClient) -> PoolCaller | None:
-    """The customer of a demonstration, with the key in its home."""
-    readable = os.access(load_configuration().settings.home / _CUSTOMER, os.R_OK)
-    return _with_secret(pool, _CUSTOMER) if readable else None
-
-
-def _with_secret(pool: PoolClient, name: str) -> PoolCaller | None:
-    """Calls with a secret in the pool's home, if it is this machine's pool and we may read the secret."""
-    settings = load_configuration().settings
-    if pool.url not in (own_address(settings), public_url(settings)):
-        return None
-    if outside_urls(settings) is None and not _owned(settings.home):
-        raise NotRunning("This pool is not running: start it with `tidemill up`.")
-    try:
-        return PoolCaller(pool, (settings.home / name).read_text("utf-8").strip())
-    except OSError:
-        return None
-
-
-def _owned(home: Path) -> bool:
-    """Whether the pool in this home is up: somebody else could listen at its address when it is down."""
-    from tidemill.store.embedded import owner_pid
-
-    return owner_pid(home) is not None
-
-
-def _own_pool() -> PoolClient:
-    return PoolClient(pool_address(own_address(load_configuration().settings)))
-
-
-def _pool_of_login() -> PoolClient:
-    """The pool that the environment names, or this machine's, or the only one with a login."""
-    if os.environ.get(URL_VARIABLE):
-        return pool_named(None)
-    own, logged_in = own_address(load_configuration().settings), stored_pools(credentials_folder())
-    if own in logged_in or not logged_in:
-        return _own_pool()
-    if len(logged_in) > 1:
-        raise CommandRefused(
-            f"You are logged in to several pools: set {URL_VARIABLE} to one of {', '.join(logged_in)}."
-        )
-    return PoolClient(logged_in[0])

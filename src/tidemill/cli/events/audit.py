@@ -18,7 +18,7 @@ from tidemill.host.standard_error import say
 from tidemill.store.events import tips_file, trail
 from tidemill.store.query import Connection
 
-app = CommandGroup("The audit trail: show, verify, export.")
+app = CommandGroup("The audit trail of this machine's pool.")
 
 T = TypeVar("T")
 

@@ -1,25 +1,29 @@
-"""`tidemill events`: what has happened in the pool, and what happens now. It reads the database itself."""
+"""`tidemill events`: what has happened in the pool, and what happens now, as far as whoever asks may read it.
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+Strangers read what is public, and everybody what concerns them; operators read all of it.
+"""
+
+import time
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from tidemill.cli.client.local_pool import connected, load_configuration, running_urls
+from tidemill.cli.client.http_calls import moment
+from tidemill.cli.client.pool_caller import reader
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line
-from tidemill.core.clock import as_datetime
-from tidemill.core.events.log import LOG_START, Cursor, RecordedEvent
-from tidemill.core.faults import DatabaseFault, NotRunning
-from tidemill.core.settings import Settings
-from tidemill.store.events import events as log
-from tidemill.store.query import Connection
+from tidemill.core.events.log import Cursor
+from tidemill.core.faults import Fault, NotRunning
 
-_BATCH = 500
-_POLL_S = 1.0
+_PAGE = 500
+_POLL_S = 2.0
+"""Half as often as the least limit of requests allows, and often enough for a person who watches."""
+
 _PATIENCE_S = 15.0
-"""How long a reader waits for a database that went away, as in a restart."""
+"""How long a reader waits for a pool that went away, as in a restart."""
+
+_START = "start"
 
 
 def events(
@@ -29,65 +33,41 @@ def events(
     as_json: AsJson = False,
 ) -> None:
     """Show the pool's events, oldest first."""
-    cursor = LOG_START if after == "start" else Cursor.parse(after)
-    if cursor is None:
+    if after != _START and Cursor.parse(after) is None:
         raise CommandRefused(f"{after} is not a cursor: leave it out to begin at the start.")
     with suppress(KeyboardInterrupt):
-        asyncio.run(_show(load_configuration().settings, cursor, follow, limit, _print_json if as_json else _print))
+        for count, event in enumerate(_read(after, follow=follow), start=1):
+            if as_json:
+                print_json(event)
+            else:
+                _print(event)
+            if count == limit:
+                return
 
 
-async def _show(
-    settings: Settings, after: Cursor, follow: bool, limit: int | None, show: Callable[[RecordedEvent], None]
-) -> None:
-    count = 0
-    source = _followed(settings, after) if follow else _read(settings, after)
-    async for event in source:
-        show(event)
-        count += 1
-        if count == limit:
-            return
-
-
-async def _followed(settings: Settings, after: Cursor) -> AsyncIterator[RecordedEvent]:
-    """Follow the log; continue at the same cursor when the database comes back."""
-    quiet_since = asyncio.get_running_loop().time()
+def _read(after: str, *, follow: bool) -> Iterator[dict[str, Any]]:
+    """The events behind a cursor; with `follow`, for ever, and on at the same cursor when the pool comes back."""
+    ask, heard_at = reader(), time.monotonic()
     while True:
         try:
-            async for event in _read(settings, after):
-                after = event.cursor
-                yield event
-            quiet_since = asyncio.get_running_loop().time()
-        except DatabaseFault as fault:
-            if asyncio.get_running_loop().time() - quiet_since > _PATIENCE_S:
+            page = ask("/events", {"after": after, "limit": str(_PAGE)})
+        except Fault as fault:
+            if not follow:
+                raise
+            if time.monotonic() - heard_at > _PATIENCE_S:
                 raise NotRunning("The pool has stopped: start it with `tidemill up`, and follow again.") from fault
-        await asyncio.sleep(_POLL_S)
+            time.sleep(_POLL_S)
+            continue
+        yield from page["items"]
+        heard_at, after = time.monotonic(), page["after"]
+        if page["has_more"]:
+            continue
+        if not follow:
+            return
+        time.sleep(_POLL_S)
 
 
-async def _read(settings: Settings, after: Cursor) -> AsyncIterator[RecordedEvent]:
-    async with connected(running_urls(settings).program) as connection:
-        while batch := await _batch(connection, after):
-            for event in batch:
-                yield event
-            after = batch[-1].cursor
-
-
-async def _batch(connection: Connection, after: Cursor) -> list[RecordedEvent]:
-    return list(await log.read(connection, after, _BATCH))
-
-
-def _print_json(event: RecordedEvent) -> None:
-    print_json(
-        {
-            "cursor": str(event.cursor),
-            "id": str(event.id),
-            "at": as_datetime(event.at).isoformat(),
-            "kind": event.kind,
-            "subject": event.subject,
-            "body": event.body,
-        }
-    )
-
-
-def _print(event: RecordedEvent) -> None:
-    body = "  ".join(f"{name}={value}" for name, value in event.body.items() if f":{value}" not in event.subject)
-    print_line(f"{as_datetime(event.at):%Y-%m-%d %H:%M:%S}  {event.kind:<20}  {event.subject}  {body}")
+def _print(event: dict[str, Any]) -> None:
+    subject, body = event["subject"], event["body"]
+    shown = "  ".join(f"{name}={value}" for name, value in body.items() if f":{value}" not in subject)
+    print_line(f"{moment(event['at'])}  {event['kind']:<20}  {subject}  {shown}")

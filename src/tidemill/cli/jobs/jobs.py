@@ -7,7 +7,7 @@ from uuid import UUID
 import typer
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.pool_caller import operator_caller, pool_caller
+from tidemill.cli.client.pool_caller import pool_caller
 from tidemill.cli.jobs import job_watch
 from tidemill.cli.jobs.explanation_view import print_why_job
 from tidemill.cli.jobs.job_files import read_job, with_inputs
@@ -57,7 +57,7 @@ def submit(
 @app.command()
 def quote(job: Which, as_json: AsJson = False) -> None:
     """What a job costs, and why. A quote that has expired is made anew."""
-    quote_view = operator_caller().ask("GET", f"{ROUTE}/{job}/quote")
+    quote_view = pool_caller().ask("GET", f"{ROUTE}/{job}/quote")
     if as_json:
         print_json(quote_view)
     else:
@@ -86,7 +86,7 @@ def list_jobs(
 ) -> None:
     """List your jobs, newest first; an operator sees everybody's."""
     filters = {name: str(value) for name, value in {"state": state, "owner": owner}.items() if value}
-    jobs_found = operator_caller().listed(ROUTE, filters, limit)
+    jobs_found = pool_caller().listed(ROUTE, filters, limit)
     if as_json:
         print_json(jobs_found)
     elif jobs_found:
@@ -98,7 +98,7 @@ def list_jobs(
 @app.command()
 def show(job: Which, as_json: AsJson = False) -> None:
     """Show a job: where it is, what it waits for, what it costs and what it has cost."""
-    caller = operator_caller()
+    caller = pool_caller()
     job_view = caller.ask("GET", f"{ROUTE}/{job}")
     if as_json:
         print_json(job_view)
@@ -115,7 +115,7 @@ def why(
     as_json: AsJson = False,
 ) -> None:
     """Why the tasks of a job went where they went, and what those that wait wait for."""
-    explanation = operator_caller().ask("GET", f"{ROUTE}/{job}/explanation", query={"limit": str(limit)})
+    explanation = pool_caller().ask("GET", f"{ROUTE}/{job}/explanation", query={"limit": str(limit)})
     if as_json:
         print_json(explanation)
     else:
@@ -129,7 +129,7 @@ def logs(
     as_json: AsJson = False,
 ) -> None:
     """What the tasks of a job print."""
-    for output in job_watch.output_of(operator_caller(), str(job), follow=follow):
+    for output in job_watch.output_of(pool_caller(), str(job), follow=follow):
         if as_json:
             print_json(output)
             continue
@@ -140,7 +140,7 @@ def logs(
 @app.command()
 def result(job: Which, out: OutFolder = None, as_json: AsJson = False) -> None:
     """What came of each task of a job that is over; with --out the files themselves."""
-    caller = operator_caller()
+    caller = pool_caller()
     results = results_of(caller, str(job))
     files = job_watch.keep_results(caller, results, out) if out else []
     if as_json:
@@ -154,7 +154,7 @@ def result(job: Which, out: OutFolder = None, as_json: AsJson = False) -> None:
 @app.command()
 def cancel(job: Which, as_json: AsJson = False) -> None:
     """Call a job off. What was delivered is judged and paid; the rest of what was held goes back."""
-    caller = operator_caller()
+    caller = pool_caller()
     caller.ask("POST", f"{ROUTE}/{job}/cancel")
     job_view = caller.ask("GET", f"{ROUTE}/{job}")
     report(
@@ -173,7 +173,7 @@ def extend(
     if not hours and max_budget is None:
         raise CommandRefused("Say what to add: --hours, or --max-budget.")
     body: dict[str, object] = {"hours": hours, **({} if max_budget is None else {"max_budget": max_budget})}
-    job_view = operator_caller().ask("POST", f"{ROUTE}/{job}/extend", body)
+    job_view = pool_caller().ask("POST", f"{ROUTE}/{job}/extend", body)
     sentence = (
         f"The deadline is {moment(job_view['deadline_at'])} UTC."
         if hours

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tidemill.cli.client.pool_caller import PoolCaller, operator_caller
+from tidemill.cli.client.pool_caller import PoolCaller, pool_caller
 from tidemill.cli.jobs.job_view import counted, print_jobs
 from tidemill.cli.terminal.output import AsJson, print_json, print_line, print_table
 
@@ -24,7 +24,7 @@ def top(
 
     It shows what your jobs do, too. Ctrl-C leaves.
     """
-    caller = operator_caller()
+    caller = pool_caller()
     with suppress(KeyboardInterrupt):
         while True:
             state = _look(caller)

@@ -1,4 +1,4 @@
-"""`tidemill ledger`, where it reads the pool's books. It talks to the database itself."""
+"""`tidemill ledger`, where it reads the pool's books, as an operator. Only the checks need the database itself."""
 
 import asyncio
 import csv
@@ -6,32 +6,28 @@ import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, TypeVar
-from uuid import UUID
+from typing import Annotated, Any, TypeVar
 
 import typer
 
+from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.local_pool import connected, load_configuration, running_urls
+from tidemill.cli.client.pool_caller import pool_caller
 from tidemill.cli.ledger import ledger_adjustments, ledger_archives
 from tidemill.cli.ledger.ledger_accounts import (
     COLUMNS,
     WRITTEN,
     LedgerAccountArgument,
-    account_fields,
     account_id,
     account_row,
 )
 from tidemill.cli.terminal.checks import print_checks
 from tidemill.cli.terminal.command_group import CommandGroup
-from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table
-from tidemill.core.clock import as_datetime, as_instant
+from tidemill.cli.terminal.output import AsJson, print_json, print_table
 from tidemill.core.ledger import AccountKind
 from tidemill.core.ledger.spreadsheets import harmless
-from tidemill.core.money import credits_of
-from tidemill.core.refusals import Refusal
 from tidemill.store.ledger import books
 from tidemill.store.ledger.archive import check_archives
-from tidemill.store.ledger.books import Balance, OpenHold, StatementLine
 from tidemill.store.query import Connection
 
 app = CommandGroup("The pool's books: accounts, holds, adjustments, archives.")
@@ -50,11 +46,12 @@ def accounts(
     as_json: AsJson = False,
 ) -> None:
     """List the accounts and what is on them."""
-    balances, money = _read(lambda c: books.balances(c, kind=kind, limit=limit)), load_configuration().settings.money
+    query = {} if kind is None else {"kind": kind.value}
+    listed = pool_caller().listed("/ledger/accounts", query, limit)
     if as_json:
-        print_json([account_fields(balance, money) for balance in balances])
+        print_json(listed)
     else:
-        print_table(COLUMNS, [account_row(balance, money) for balance in balances])
+        print_table(COLUMNS, [account_row(account) for account in listed])
 
 
 @app.command()
@@ -69,35 +66,36 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show an account's statement, newest first."""
-    money = load_configuration().settings.money
-    ledger_account_id = account_id(account, money)
-    balance, lines, past_uc = _read(lambda c: _statement(c, ledger_account_id, before, at, limit))
+    path, caller = f"/ledger/accounts/{account_id(account, load_configuration().settings.money)}", pool_caller()
+    view = caller.ask("GET", path, query={} if at is None else {"at": at.replace(tzinfo=UTC).isoformat()})
+    then = view.pop("posted_then")
+    lines = caller.listed(f"{path}/statement", {} if before is None else {"after": str(before)}, limit)
     if as_json:
-        past = {} if past_uc is None else {"posted_then": credits_of(past_uc)}
-        print_json({**account_fields(balance, money), **past, "lines": [_line_fields(line) for line in lines]})
+        past = {} if then is None else {"posted_then": then}
+        print_json({**view, **past, "lines": [_line_fields(line) for line in lines]})
     elif as_csv:
         _print_csv(lines)
     else:
-        print_table(COLUMNS, [account_row(balance, money)])
-        if past_uc is not None:
-            print_table(("posted then",), [(credits_of(past_uc),)])
+        print_table(COLUMNS, [account_row(view)])
+        if then is not None:
+            print_table(("posted then",), [(then,)])
         print_table(("when", "amount", "kind", "cause", "transfer"), [_line_row(line) for line in lines])
 
 
 @app.command()
 def holds(
     account: Annotated[str | None, typer.Option(help=f"Only holds on this account: {WRITTEN}.")] = None,
-    limit: RowLimit = 500,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=500, help="Show at most so many.")] = 500,
     as_json: AsJson = False,
 ) -> None:
     """List the holds of which something is left, those that expire soonest first."""
-    ledger_account_id = None if account is None else account_id(account, load_configuration().settings.money)
-    open_holds = _read(lambda c: books.open_holds(c, ledger_account_id, limit))
+    only = {} if account is None else {"account": str(account_id(account, load_configuration().settings.money))}
+    page = pool_caller().ask("GET", "/ledger/holds", query={**only, "limit": str(limit)})
     if as_json:
-        print_json([_hold_fields(hold) for hold in open_holds])
+        print_json([_hold_fields(hold) for hold in page["items"]])
     else:
         columns = ("hold", "account", "amount", "captured", "expires", "cause")
-        print_table(columns, [tuple(_hold_fields(hold).values()) for hold in open_holds])
+        print_table(columns, [tuple(_hold_fields(hold).values()) for hold in page["items"]])
 
 
 @app.command()
@@ -107,7 +105,7 @@ def check(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Recompute every balance and hold from the transfers. May run beside live traffic."""
+    """Recompute every balance and hold of this machine's pool from the transfers. May run beside live traffic."""
     checks = _read(books.check_books)
     if archives is not None:
         checks += _read(lambda c: check_archives(c, archives))
@@ -123,47 +121,24 @@ def _read(question: Callable[[Connection], Awaitable[T]]) -> T:
     return asyncio.run(read())
 
 
-async def _statement(
-    connection: Connection, account: UUID, before: int | None, at: datetime | None, limit: int
-) -> tuple[Balance, list[StatementLine], int | None]:
-    balances = await books.balances(connection, ids=[account])
-    if not balances:
-        raise CommandRefused(f"There is no account {account}: `tidemill ledger accounts` lists them.")
-    instant = None if at is None else as_instant(at.replace(tzinfo=UTC))
-    past_uc = None if instant is None else await books.balance_at(connection, account, instant)
-    if isinstance(past_uc, Refusal):
-        raise CommandRefused(past_uc.sentence)
-    return balances[0], await books.statement(connection, account, before, limit), past_uc
-
-
-def _print_csv(lines: list[StatementLine]) -> None:
+def _print_csv(lines: list[dict[str, Any]]) -> None:
     writer = csv.writer(sys.stdout, quoting=csv.QUOTE_ALL)
     writer.writerow(("at", "amount", "kind", "cause", "counterpart", "transfer"))
     for line in lines:
-        writer.writerow((_line_fields(line) | {"kind": harmless(line.kind), "cause": harmless(line.cause)}).values())
+        writer.writerow(
+            (_line_fields(line) | {"kind": harmless(line["kind"]), "cause": harmless(line["cause"])}).values()
+        )
 
 
-def _line_fields(line: StatementLine) -> dict[str, str]:
-    return {
-        "at": as_datetime(line.at).isoformat(),
-        "amount": credits_of(line.amount_uc),
-        "kind": line.kind,
-        "cause": line.cause,
-        "counterpart": str(line.counterpart_id),
-        "transfer": str(line.id),
-    }
+def _line_fields(line: dict[str, Any]) -> dict[str, str]:
+    fields = {name: line[name] for name in ("at", "amount", "kind", "cause", "counterpart")}
+    return {**fields, "transfer": line["id"]}
 
 
-def _line_row(line: StatementLine) -> tuple[str, ...]:
-    return f"{as_datetime(line.at):%Y-%m-%d %H:%M:%S}", credits_of(line.amount_uc), line.kind, line.cause, str(line.id)
+def _line_row(line: dict[str, Any]) -> tuple[str, ...]:
+    return moment(line["at"]), line["amount"], line["kind"], line["cause"], line["id"]
 
 
-def _hold_fields(hold: OpenHold) -> dict[str, str]:
-    return {
-        "hold": str(hold.id),
-        "account": str(hold.account_id),
-        "amount": credits_of(hold.amount_uc),
-        "captured": credits_of(hold.captured_uc),
-        "expires": as_datetime(hold.expires_at).isoformat(),
-        "cause": hold.cause,
-    }
+def _hold_fields(hold: dict[str, Any]) -> dict[str, str]:
+    fields = {name: hold[name] for name in ("account", "amount", "captured")}
+    return {"hold": hold["id"], **fields, "expires": hold["expires_at"], "cause": hold["cause"]}

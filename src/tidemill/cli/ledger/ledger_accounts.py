@@ -1,7 +1,8 @@
 """An account of the ledger as commands take it and show it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import typer
@@ -36,10 +37,20 @@ def account_id(text: str, money: MoneySettings) -> UUID:
     return account.id if isinstance(account, LedgerAccount) else account
 
 
-def account_text(balance: Balance) -> str:
+def account_text(account: Mapping[str, Any]) -> str:
     """The account as a command takes it, without its currency."""
-    owner = balance.owner_id or balance.name
-    return f"{balance.kind.value}:{owner}" if owner else balance.kind.value
+    owner = account["owner"] or account["name"]
+    return f"{account['kind']}:{owner}" if owner else str(account["kind"])
+
+
+def account_row(account: Mapping[str, Any]) -> tuple[str, ...]:
+    owner = account["address"] or account["owner"] or account["name"] or "the pool"
+    amounts = (account["posted"], account["held"], account["available"])
+    return account["id"], account["kind"], owner, *amounts, account["currency"], _state(account)
+
+
+def _state(account: Mapping[str, Any]) -> str:
+    return "frozen" if account["frozen"] else "open"
 
 
 def account_fields(balance: Balance, money: MoneySettings) -> dict[str, object]:
@@ -55,10 +66,3 @@ def account_fields(balance: Balance, money: MoneySettings) -> dict[str, object]:
         "held": credits_of(balance.held_uc),
         "available": credits_of(balance.available_uc),
     }
-
-
-def account_row(balance: Balance, money: MoneySettings) -> tuple[str, ...]:
-    amounts = (credits_of(balance.posted_uc), credits_of(balance.held_uc), credits_of(balance.available_uc))
-    owner = balance.owner_address or str(balance.owner_id or balance.name or "the pool")
-    currency = shown_currency(balance.currency, money)
-    return str(balance.id), balance.kind.value, owner, *amounts, currency, "frozen" if balance.frozen else "open"

@@ -6,15 +6,16 @@ user that runs the command, whatever its environment says.
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import typer
 
 from tidemill.cli.client.http_calls import PoolRefused
-from tidemill.cli.client.local_pool import connected, load_configuration, operator_name, running_urls
-from tidemill.cli.client.pool_caller import operator_caller
+from tidemill.cli.client.identity import own_pool
+from tidemill.cli.client.local_pool import connected, home_settings, load_configuration, operator_name, own_urls
+from tidemill.cli.client.pool_caller import pool_caller
 from tidemill.cli.ledger.ledger_accounts import (
     WRITTEN,
     LedgerAccountArgument,
@@ -25,17 +26,16 @@ from tidemill.cli.ledger.ledger_accounts import (
 )
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table, report
-from tidemill.core.clock import Instant, as_datetime
-from tidemill.core.currency import CREDIT, kept_currency, shown_currency
+from tidemill.core.clock import Instant
+from tidemill.core.currency import CREDIT, kept_currency
 from tidemill.core.ids import Ids
-from tidemill.core.ledger import Adjustment, AdjustmentState, LedgerAccount, PostingRefusal
-from tidemill.core.money import credits_of, micro_credits
+from tidemill.core.ledger import AdjustmentState, LedgerAccount, PostingRefusal
+from tidemill.core.money import micro_credits
 from tidemill.core.refusals import Refusal
-from tidemill.core.settings.sections.money import MoneySettings
 from tidemill.store.clock import read_clock
 from tidemill.store.events import events
 from tidemill.store.ledger import adjustments as store
-from tidemill.store.ledger import books, ledger
+from tidemill.store.ledger import ledger
 from tidemill.store.query import Connection
 
 app = CommandGroup()
@@ -82,18 +82,20 @@ def adjustments(
     as_json: AsJson = False,
 ) -> None:
     """List the adjustments, newest first."""
-    listed, sides = asyncio.run(_listed(state, limit))
-    money = load_configuration().settings.money
+    operator = pool_caller()
+    listed = operator.listed(_ROUTE, {} if state is None else {"state": state.value}, limit)
     if as_json:
-        print_json([_fields(adjustment, money) for adjustment in listed])
-    else:
-        print_table(_COLUMNS, [_row(adjustment, sides, money) for adjustment in listed])
+        print_json(listed)
+        return
+    ids = {adjustment[side] for adjustment in listed for side in ("debit", "credit")}
+    sides = {side: account_text(operator.ask("GET", f"/ledger/accounts/{side}")) for side in ids}
+    print_table(_COLUMNS, [_row(adjustment, sides) for adjustment in listed])
 
 
 @app.command()
 def approve(adjustment: Which, as_json: AsJson = False) -> None:
     """Approve what another operator has proposed, and post it."""
-    settled = operator_caller().ask("POST", f"{_ROUTE}/{adjustment}/approve")
+    settled = pool_caller().ask("POST", f"{_ROUTE}/{adjustment}/approve")
     moved = f"{settled['amount']} {settled['currency']}"
     report(f"Approved and posted: {moved}, proposed by {settled['proposed_by']}.", settled, as_json=as_json)
 
@@ -101,7 +103,7 @@ def approve(adjustment: Which, as_json: AsJson = False) -> None:
 @app.command()
 def reject(adjustment: Which, as_json: AsJson = False) -> None:
     """Reject an adjustment, or take your own back."""
-    settled = operator_caller().ask("POST", f"{_ROUTE}/{adjustment}/reject")
+    settled = pool_caller().ask("POST", f"{_ROUTE}/{adjustment}/reject")
     report("Rejected: it will never be posted.", settled, as_json=as_json)
 
 
@@ -123,28 +125,20 @@ def _propose(
     """Propose it. Accounts that are given by their kind are opened only when it is refused for lack of them."""
     debit, credit = (str(side.id if isinstance(side, LedgerAccount) else side) for side in sides)
     body = {"debit": debit, "credit": credit, "amount": amount, "currency": currency, "reason": reason}
-    operator, described = operator_caller(), [side for side in sides if isinstance(side, LedgerAccount)]
+    operator, described = pool_caller(), [side for side in sides if isinstance(side, LedgerAccount)]
     try:
         proposed: dict[str, Any] = operator.ask("POST", _ROUTE, body)
     except PoolRefused as refused:
-        if refused.code != PostingRefusal.UNKNOWN_ACCOUNT.code or not described:
+        is_ours = operator.pool.url in own_pool().urls
+        if refused.code != PostingRefusal.UNKNOWN_ACCOUNT.code or not described or not is_ours:
             raise
         _act(lambda c, _, now: ledger.open_accounts(c, described, now))
         proposed = operator.ask("POST", _ROUTE, body)
     return proposed
 
 
-async def _listed(state: AdjustmentState | None, limit: int) -> tuple[Sequence[Adjustment], Mapping[UUID, str]]:
-    """Adjustments, and the names of their accounts."""
-    async with connected(running_urls(load_configuration().settings).program) as connection:
-        listed = await store.adjustments(connection, state=state, limit=limit)
-        ids = {side for adjustment in listed for side in (adjustment.debit_id, adjustment.credit_id)}
-        sides = await books.balances(connection, ids=list(ids), limit=len(ids))
-        return listed, {side.id: account_text(side) for side in sides}
-
-
 def _set_frozen(account: str, reason: str, *, frozen: bool, as_json: bool) -> None:
-    money = load_configuration().settings.money
+    money = home_settings().money
     ledger_account_id, by = account_id(account, money), operator_name()
     changed = _act(
         lambda c, ids, now: store.set_frozen(
@@ -159,7 +153,7 @@ def _act(effect: LedgerEffect[T]) -> T:
     """Run an effect in one transaction. A refusal undoes it; otherwise wake everybody who follows the log."""
 
     async def act() -> T:
-        async with connected(running_urls(load_configuration().settings).program) as connection:
+        async with connected(own_urls(load_configuration().settings).program) as connection:
             now = await read_clock(connection)
             async with connection.transaction():
                 result = await effect(connection, Ids(secrets.randbits), now)
@@ -171,30 +165,7 @@ def _act(effect: LedgerEffect[T]) -> T:
     return asyncio.run(act())
 
 
-def _fields(adjustment: Adjustment, money: MoneySettings) -> dict[str, object]:
-    return {
-        "id": str(adjustment.id),
-        "debit": str(adjustment.debit_id),
-        "credit": str(adjustment.credit_id),
-        "amount": credits_of(adjustment.amount_uc),
-        "currency": shown_currency(adjustment.currency, money),
-        "reason": adjustment.reason,
-        "state": adjustment.state.value,
-        "proposed_by": adjustment.proposed_by,
-        "proposed_at": as_datetime(adjustment.proposed_at).isoformat(),
-        "decided_by": adjustment.decided_by,
-        "decided_at": None if adjustment.decided_at is None else as_datetime(adjustment.decided_at).isoformat(),
-    }
-
-
-def _row(adjustment: Adjustment, sides: Mapping[UUID, str], money: MoneySettings) -> tuple[str, ...]:
-    amount = (credits_of(adjustment.amount_uc), shown_currency(adjustment.currency, money))
-    moved = (*amount, sides[adjustment.debit_id], sides[adjustment.credit_id])
-    return (
-        str(adjustment.id),
-        adjustment.state.value,
-        *moved,
-        adjustment.proposed_by,
-        adjustment.decided_by or "",
-        adjustment.reason,
-    )
+def _row(adjustment: Mapping[str, Any], sides: Mapping[str, str]) -> tuple[str, ...]:
+    moved = (adjustment["amount"], adjustment["currency"], sides[adjustment["debit"]], sides[adjustment["credit"]])
+    by = (adjustment["proposed_by"], adjustment["decided_by"] or "", adjustment["reason"])
+    return adjustment["id"], adjustment["state"], *moved, *by

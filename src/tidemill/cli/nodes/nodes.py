@@ -10,7 +10,7 @@ from uuid import UUID
 import typer
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.pool_caller import PoolCaller, operator_caller
+from tidemill.cli.client.pool_caller import PoolCaller, pool_caller
 from tidemill.cli.jobs.explanation_view import print_considered
 from tidemill.cli.nodes import join_tokens
 from tidemill.cli.nodes.node_events import sentence
@@ -42,13 +42,13 @@ def list_nodes(
     """List your nodes, newest first; an operator sees everybody's."""
     query = {"removed": str(removed).lower(), **({} if owner is None else {"owner": str(owner)})}
     none = "No node was removed." if removed else NONE_YET
-    print_nodes(operator_caller().listed(_ROUTE, query, limit), as_json=as_json, none=none)
+    print_nodes(pool_caller().listed(_ROUTE, query, limit), as_json=as_json, none=none)
 
 
 @app.command()
 def show(node: Which, as_json: AsJson = False) -> None:
     """Show a node: its machine, what was measured of it, its rules, alerts, and why it gets no work."""
-    caller = operator_caller()
+    caller = pool_caller()
     view = caller.ask("GET", f"{_ROUTE}/{_node_id(caller, node)}")
     if as_json:
         print_json(view)
@@ -63,7 +63,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """What happened to a node, newest first; times are UTC."""
-    caller = operator_caller()
+    caller = pool_caller()
     events = caller.listed(f"{_ROUTE}/{_node_id(caller, node)}/history", {}, limit)
     if as_json:
         print_json(events)
@@ -75,7 +75,7 @@ def history(
 @app.command()
 def why(node: Which, as_json: AsJson = False) -> None:
     """What a node was considered for lately, and why it lost; times are UTC."""
-    caller = operator_caller()
+    caller = pool_caller()
     considered = caller.ask("GET", f"{_ROUTE}/{_node_id(caller, node)}/considered")
     if as_json:
         print_json(considered["items"])
@@ -86,7 +86,7 @@ def why(node: Which, as_json: AsJson = False) -> None:
 @app.command()
 def watch(as_json: AsJson = False) -> None:
     """Follow what happens to your nodes, until Ctrl-C. On a terminal their list is drawn anew at each change."""
-    caller = operator_caller()
+    caller = pool_caller()
 
     def redraw() -> None:
         sys.stdout.write("\x1b[H\x1b[2J")
@@ -100,7 +100,7 @@ def rename(
     node: Which, name: Annotated[str, typer.Argument(help="What it will be called.")], as_json: AsJson = False
 ) -> None:
     """Give a node another name."""
-    caller = operator_caller()
+    caller = pool_caller()
     view = caller.ask("PATCH", f"{_ROUTE}/{_node_id(caller, node)}", {"name": name})
     report(f"The node is called {view['name']} now.", view, as_json=as_json)
 
@@ -117,7 +117,7 @@ def rules(
     as_json: AsJson = False,
 ) -> None:
     """Show a node's rules, or change some, all of them or none."""
-    caller = operator_caller()
+    caller = pool_caller()
     path = f"{_ROUTE}/{_node_id(caller, node)}"
     wishes = dict(wish(change) for change in changes or ())
     view = caller.ask("PUT", f"{path}/rules", wishes) if wishes else caller.ask("GET", path)
@@ -162,13 +162,13 @@ def unsuspend(node: Which, reason: Why, as_json: AsJson = False) -> None:
 @app.command()
 def remove(node: Which, reason: Why = "", as_json: AsJson = False) -> None:
     """Remove a node for good: its link is closed, and the machine can only join anew."""
-    caller = operator_caller()
+    caller = pool_caller()
     view = caller.ask("DELETE", f"{_ROUTE}/{_node_id(caller, node)}", query={"reason": reason})
     report(f"{view['name']} is removed from the pool.", view, as_json=as_json)
 
 
 def _do(node: str, action: str, result: str, body: dict[str, object] | None = None, *, as_json: bool) -> None:
-    caller = operator_caller()
+    caller = pool_caller()
     view = caller.ask("POST", f"{_ROUTE}/{_node_id(caller, node)}/{action}", body)
     report(f"{view['name']} {result}.", view, as_json=as_json)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidemill.cli.accounts import admin_accounts
-from tidemill.cli.client.local_pool import connected, load_configuration, operator_name, running_urls
+from tidemill.cli.client.local_pool import connected, home_settings, load_configuration, operator_name, running_urls
 from tidemill.cli.operations import critical_settings
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
@@ -21,7 +21,7 @@ from tidemill.store.clock import read_clock
 from tidemill.store.events import events
 from tidemill.store.operations import switches
 
-app = CommandGroup("Run the pool: switches, critical settings, accounts.")
+app = CommandGroup("Run this machine's pool: switches, settings, accounts.")
 app.add_typer(critical_settings.app, name="settings")
 app.add_typer(admin_accounts.app)
 
@@ -57,7 +57,7 @@ def show(as_json: AsJson = False) -> None:
 @app.command("metrics-token")
 def show_metrics_token(as_json: AsJson = False) -> None:
     """The token that lets a monitoring system read /metrics, and nothing else."""
-    file = load_configuration().settings.home / METRICS_FILE
+    file = home_settings().home / METRICS_FILE
     if not file.exists():
         raise CommandRefused(f"There is no {file}: start the pool once with `tidemill up`, which makes it.")
     token = file.read_text("utf-8", errors="replace").strip()

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.client.local_pool import load_configuration
+from tidemill.cli.client.local_pool import load_configuration, refuse_elsewhere
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table
 from tidemill.core.settings import SourceKind, rows
 from tidemill.host.standard_error import say
@@ -15,8 +15,10 @@ def config(
     changed: Annotated[bool, typer.Option("--changed", help="Only those that are not at their default.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the settings in force and where each came from."""
-    all_rows = rows(load_configuration())
+    """Show this machine's settings and where each came from."""
+    configuration = load_configuration()
+    refuse_elsewhere(configuration.settings)
+    all_rows = rows(configuration)
     selected = [
         row
         for row in all_rows

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import typer
 
 from tidemill.cli.client.local_pool import connected, database_urls, load_configuration
-from tidemill.cli.client.pool_caller import operator_caller
+from tidemill.cli.client.pool_caller import pool_caller
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, print_json, print_table, report
 from tidemill.core.clock import as_datetime
@@ -66,7 +66,7 @@ def reject(name: Which, reason: Why, as_json: AsJson = False) -> None:
 
 
 def _settle(name: str, decision: str, reason: str) -> dict[str, Any]:
-    settled: dict[str, Any] = operator_caller().ask(
+    settled: dict[str, Any] = pool_caller().ask(
         "POST", f"/admin/settings/{quote(name, safe='')}/{decision}", {"reason": reason}
     )
     return settled

@@ -13,6 +13,7 @@ from tidemill.artefacts.backup_contents import FOLDER, TakenContents, list_of
 from tidemill.cli.client.local_pool import (
     connected,
     database_urls,
+    home_settings,
     load_configuration,
     outside_urls,
     running_urls,
@@ -34,7 +35,7 @@ from tidemill.store.embedded.system_user import clean_environment
 from tidemill.store.migrate import renew
 from tidemill.store.operations import backup as backups
 
-app = CommandGroup("The pool's database: shell, backup, restore, check.")
+app = CommandGroup("This machine's database: shell, backup, restore, check.")
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -81,7 +82,7 @@ def restore(
     as_json: AsJson = False,
 ) -> None:
     """Replace the pool's database by a backup. The pool must be stopped; the old database is kept beside it."""
-    settings = load_configuration().settings
+    settings = home_settings()
     if outside_urls(settings):
         raise CommandRefused(
             "This pool uses an outside database server: restore with that server's own tools, "

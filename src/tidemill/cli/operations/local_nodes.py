@@ -26,8 +26,9 @@ from tidemill.agent.home.status_file import read_status
 from tidemill.cli.agent.agent_status import sandboxes
 from tidemill.cli.client.http_calls import PoolClient
 from tidemill.cli.terminal.output import CommandRefused
-from tidemill.control.operations.demonstration import OPERATOR, OWNERS, key_of
+from tidemill.control.operations.demonstration import key_of
 from tidemill.core.faults import Fault
+from tidemill.core.operations.demonstration import NODES_FOLDER, OPERATOR, OWNERS
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings
 from tidemill.core.settings.process_addresses import own_address
@@ -36,7 +37,6 @@ from tidemill.host.clocks import wall
 
 log = structlog.get_logger()
 
-FOLDER = "nodes"
 CHOOSES_PROCESSORS = hasattr(os, "sched_setaffinity")
 
 _NODES = tuple(
@@ -93,7 +93,7 @@ def waves(nodes: Sequence[LocalNode]) -> list[list[LocalNode]]:
 
 def local_sandbox(home: Path) -> str | None:
     """The sandboxes of a demonstration's nodes, as their statuses say; None if none says it yet."""
-    for file in sorted(Home(path).status for path in (home / FOLDER).glob("*") if path.is_dir()):
+    for file in sorted(Home(path).status for path in (home / NODES_FOLDER).glob("*") if path.is_dir()):
         if (last_status := read_status(file, wall())) and "work" in last_status.fields:
             return sandboxes(last_status.fields)
     return None
@@ -223,7 +223,7 @@ class LocalNodes:
         return membership.node_id if membership else None
 
     def _home_of(self, node: LocalNode) -> Home:
-        return Home(self._home / FOLDER / node.owner)
+        return Home(self._home / NODES_FOLDER / node.owner)
 
 
 def _why_no_work(view: Mapping[str, Any]) -> str:

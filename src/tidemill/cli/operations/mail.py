@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from tidemill.control.notices.smtp import SmtpReply
 
-app = CommandGroup("The pool's letters: list, read, send again, test.")
+app = CommandGroup("This machine's letters: list, read, send again, test.")
 
 Which = Annotated[UUID, typer.Argument(metavar="LETTER", help="The letter's id.")]
 

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tidemill.cli.client.identity import chosen
 from tidemill.cli.client.local_pool import (
     default_home,
+    home_settings,
     load_configuration,
     operator_name,
     outside_urls,
@@ -65,7 +67,7 @@ def up(
     behind_proxy: Proxies = None,
     demo: Demo = False,
 ) -> None:
-    """Start the pool: its database and a control process."""
+    """Start this machine's pool, with its database."""
     modest = _demonstration_defaults() if demo else {}
     settings = _settings(host, port, tls_certificate, tls_key, behind_proxy, modest)
     _run(settings, own_server=True, demo=demo)
@@ -78,7 +80,7 @@ def control(
     tls_key: Key = None,
     behind_proxy: Proxies = None,
 ) -> None:
-    """Add a control process to a pool that is up."""
+    """Add a control process to this machine's pool."""
     _run(_settings(host, port, tls_certificate, tls_key, behind_proxy), own_server=False, demo=False)
 
 
@@ -98,7 +100,7 @@ def _settings(
         "http.tls_key": tls_key and tls_key.absolute(),
         "http.trusted_proxies": behind_proxy,
     }
-    return load_configuration(flags).settings
+    return home_settings(flags)
 
 
 def _demonstration_defaults() -> Mapping[str, str]:
@@ -111,7 +113,7 @@ def _demonstration_defaults() -> Mapping[str, str]:
 
 def down(as_json: AsJson = False) -> None:
     """Stop the pool of this machine, in order."""
-    settings = load_configuration().settings
+    settings = home_settings()
     if outside_urls(settings):
         raise CommandRefused("This pool uses an outside database: stop each of its processes with SIGTERM or Ctrl-C.")
     pid = owner_pid(settings.home)
@@ -131,31 +133,44 @@ def down(as_json: AsJson = False) -> None:
 
 
 def status(as_json: AsJson = False) -> None:
-    """Is the pool running, and is it well?"""
+    """Is the pool that commands ask running and well?"""
     settings = load_configuration().settings
-    readiness = _with_sandbox(_readiness(settings), settings)
+    url = _asked(settings)
+    readiness = _readiness(url, settings)
+    if url == address(settings):
+        readiness = _with_sandbox(readiness, settings)
     if as_json:
         print_json(readiness)
     else:
         stopped = "; ".join(f"{switch}, because: {reason}" for switch, reason in readiness["stopped"].items())
-        about = {"address": address(settings), "version": readiness["version"], "stopped": stopped or "nothing"}
+        about = {"address": url, "version": readiness["version"], "stopped": stopped or "nothing"}
         sandbox = {"sandbox": readiness["sandbox"]} if "sandbox" in readiness else {}
         print_fields({**about, **readiness["checks"], **sandbox})
     if not readiness["ready"]:
         raise CommandRefused("The pool is not ready.")
 
 
-def _readiness(settings: Settings) -> Mapping[str, Any]:
-    """The readiness of this machine's control process. We send it no secret, so we need not verify its certificate."""
+def _asked(settings: Settings) -> str:
+    """The address of the pool that commands ask; where nobody is known, of this machine's."""
+    try:
+        return chosen()[0]
+    except NotRunning:
+        return address(settings)
+
+
+def _readiness(url: str, settings: Settings) -> Mapping[str, Any]:
+    """The readiness of a control process. We send it no secret, so we need not verify the certificate of our own."""
     import httpx2
 
     try:
-        answer = httpx2.get(f"{address(settings)}/readyz", timeout=_STATUS_S, verify=False)
+        answer = httpx2.get(f"{url}/readyz", timeout=_STATUS_S, verify=url != address(settings))
         readiness: Mapping[str, Any] = answer.json() if "x-request-id" in answer.headers else {}
     except (httpx2.HTTPError, ValueError) as error:
-        raise NotRunning(f"Nothing answers at {address(settings)}: start the pool with `tidemill up`.") from error
+        raise NotRunning(
+            f"Nothing answers at {url}: start the pool with `tidemill up`, or set TIDEMILL_URL."
+        ) from error
     if not readiness:
-        raise NotRunning(f"What answers at {address(settings)} is not Tidemill: check TIDEMILL_PORT.")
+        raise NotRunning(f"What answers at {url} is not Tidemill: check TIDEMILL_PORT and TIDEMILL_URL.")
     return readiness
 
 
@@ -270,8 +285,8 @@ def _to_try(settings: Settings) -> Mapping[str, str]:
     command = _command(settings)
     return {
         "order": f"{command} run matmul --m 2048 --n 2048 --k 2048",
-        "nodes": f"{command} nodes list",
-        "pay": f"{command} ledger accounts --kind provider_locked",
+        "nodes": f"{command} --as operator nodes list",
+        "pay": f"{command} --as operator ledger accounts --kind provider_locked",
     }
 
 

@@ -20,7 +20,7 @@ from tidemill.store.events import events
 from tidemill.store.trust import reviews as stored_reviews
 from tidemill.store.trust.reviews import Review
 
-app = CommandGroup("Decide about results that nobody else can judge.")
+app = CommandGroup("On this machine's pool, decide what nobody else can.")
 
 SHOWN_MAX = 1_000
 

@@ -44,6 +44,7 @@ class OwnAccountView(BaseModel):
     account: AccountView
     session_id: UUID | None
     acting_as: list[Role] = Field(description="The roles this session or key acts in; an operator needs two factors.")
+    roles_by_request: Annotated[list[Role], IN_ORDER] = Field(description="The roles that people take on themselves.")
 
 
 class NewPassword(BaseModel):
@@ -100,7 +101,9 @@ async def show(control: ControlPart, caller: CallerPart) -> OwnAccountView:
     """Who am I?"""
     account = await own_account(control, caller)
     acting = [role for role in sorted(caller.roles) if role is not Role.OPERATOR or caller.is_operator]
-    return OwnAccountView(account=AccountView.of(account), session_id=caller.session_id, acting_as=acting)
+    free = sorted(control.settings.accounts.roles_by_request.roles)
+    view = AccountView.of(account)
+    return OwnAccountView(account=view, session_id=caller.session_id, acting_as=acting, roles_by_request=free)
 
 
 @router.post("/password", status_code=204, responses=documented(413, 422))
@@ -128,11 +131,12 @@ async def change_language(body: NewLanguage, control: ControlPart, caller: Calle
 
 @router.post("/roles", responses=documented(413, 422))
 async def choose_roles(body: RoleChoice, control: ControlPart, caller: CallerPart) -> AccountView:
-    """Choose whether to buy, to provide, or both. Roles given by an operator stay."""
+    """Choose whether to buy, to provide, or both, where the pool allows it. Roles given by an operator stay."""
     assert caller.account_id
-    roles = frozenset(map(Role, body.roles))
+    roles, allowed = frozenset(map(Role, body.roles)), control.settings.accounts.roles_by_request
+    now = control.clock.now()
     async with control.route_database.transaction() as transaction:
-        changed = await accounts.take_on_roles(transaction, caller.account_id, roles, control.ids, control.clock.now())
+        changed = await accounts.take_on_roles(transaction, caller.account_id, roles, allowed, control.ids, now)
         return AccountView.of(unless_refused(changed))
 
 

@@ -14,7 +14,7 @@ from tidemill.control.context import CallerPart, Control, ControlPart, DevicePar
 from tidemill.control.http.guard import REFRESH_COOKIE, GuardedRoute, give_cookies, limited_by_address, take_cookies
 from tidemill.control.http.problems import RouteRefused, documented, unless_refused
 from tidemill.control.http.views import API, AddressText, parsed_address
-from tidemill.core.accounts.account import Language
+from tidemill.core.accounts.account import AccountStateRefusal, Language
 from tidemill.core.accounts.passwords import PASSWORD_MAX, checked_password
 from tidemill.core.accounts.roles import Role
 from tidemill.core.accounts.sessions import SessionEnd, SessionRefusal
@@ -120,11 +120,13 @@ async def set_up(body: SetUp, control: ControlPart, device: DevicePart) -> NewAc
         return NewAccountView(account_id=unless_refused(account_id))
 
 
-@router.post("/register", status_code=202, responses=documented(413, 422))
+@router.post("/register", status_code=202, responses=documented(403, 413, 422))
 async def register(body: Registration, control: ControlPart, device: DevicePart) -> AcceptanceView:
     """Ask for an account. A letter to the address says how to confirm it, or that there is one already."""
     address = parsed_address(body.address)
     roles = frozenset(map(Role, body.roles))
+    if not roles <= control.settings.accounts.roles_by_request.roles:
+        raise RouteRefused(AccountStateRefusal.ROLE_NOT_FREE)
     async with evenly():
         await registration.register(control, address, body.password.get_secret_value(), roles, body.language, device)
     return AcceptanceView()

@@ -42,6 +42,7 @@ class LedgerAccountView(View):
     id: UUID
     kind: AccountKind
     owner: UUID | None = Field(validation_alias="owner_id")
+    address: str | None = Field(validation_alias="owner_address", description="The owner's, if it is an account's.")
     name: str
     currency: str
     frozen: bool

@@ -23,6 +23,16 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
 from tidemill.core.money import CREDIT_UC
+from tidemill.core.operations.demonstration import (
+    CUSTOMER,
+    FOLDER,
+    OPERATOR,
+    PEOPLE,
+    address_of,
+    authenticator_file,
+    key_file,
+    password_file,
+)
 from tidemill.host.private_files import make_private_file_once
 from tidemill.store.accounts import accounts, api_keys, second_factors
 from tidemill.store.accounts.accounts import NewAccount
@@ -30,23 +40,8 @@ from tidemill.store.ledger import ledger
 from tidemill.store.operations import pool
 from tidemill.store.query import Connection
 
-FOLDER = "demonstration"
-OPERATOR = "operator"
-CUSTOMER = "customer"
-OWNERS = ("ada", "ben", "cleo", "dan")
-
-_ROLES: Mapping[str, Role] = {
-    OPERATOR: Role.OPERATOR,
-    CUSTOMER: Role.CUSTOMER,
-    **dict.fromkeys(OWNERS, Role.PROVIDER),
-}
 _FROM_HERE = ("127.0.0.0/8", "::1/128")
 _PLAY_MONEY_UC = 100 * CREDIT_UC
-
-
-def key_file(home: Path, name: str) -> Path:
-    """The file of a person's API key, in the home of a demonstration."""
-    return home / FOLDER / f"{name}.key"
 
 
 def key_of(home: Path, name: str) -> str:
@@ -65,23 +60,25 @@ async def demonstrate(control: Control) -> None:
     """Make an unused pool a demonstration, with people in it. One that is in use stays as it is."""
     folder = control.settings.home / FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
-    passwords = {name: _keep_secret(folder / f"{name}.password", secrets.token_hex(8)) for name in _ROLES}
+    passwords = {
+        name: _keep_secret(password_file(control.settings.home, name), secrets.token_hex(8)) for name in PEOPLE
+    }
     hashes = await asyncio.gather(*(control.passwords.hash(password) for password in passwords.values()))
     now = control.clock.now()
     async with control.route_database.transaction() as transaction:
         if not await pool.demonstrate(transaction, now):
             return
-        for name, password_hash in zip(_ROLES, hashes, strict=True):
+        for name, password_hash in zip(PEOPLE, hashes, strict=True):
             await _make_person(control, transaction, name, password_hash, now)
 
 
 def greeting(home: Path) -> Mapping[str, str]:
     """The lines about the demonstration that every start prints."""
-    return {"accounts": f"{', '.join(_ROLES)} @demo.example; passwords and API keys in {home / FOLDER}"}
+    return {"accounts": f"{', '.join(PEOPLE)} @demo.example; passwords and API keys in {home / FOLDER}"}
 
 
 async def _make_person(control: Control, transaction: Connection, name: str, password_hash: str, now: Instant) -> None:
-    newcomer = NewAccount(Address(f"{name}@demo.example"), password_hash, frozenset({_ROLES[name]}), Language.ENGLISH)
+    newcomer = NewAccount(Address(address_of(name)), password_hash, frozenset({PEOPLE[name]}), Language.ENGLISH)
     account_id = await accounts.make(transaction, newcomer, control.ids, now)
     assert isinstance(account_id, UUID), "an unused pool has no accounts"
     if name == OPERATOR:
@@ -89,7 +86,7 @@ async def _make_person(control: Control, transaction: Connection, name: str, pas
     if name == CUSTOMER:
         await _play_money(control, transaction, account_id, now)
     key = _keep_secret(key_file(control.settings.home, name), write_key(secrets.token_bytes(KEY_BYTES)))
-    await api_keys.make(transaction, _api_key(control, account_id, _ROLES[name], now), key, control.ids, now)
+    await api_keys.make(transaction, _api_key(control, account_id, PEOPLE[name], now), key, control.ids, now)
 
 
 def _api_key(control: Control, account_id: UUID, role: Role, now: Instant) -> ApiKey:
@@ -112,7 +109,7 @@ async def _play_money(control: Control, transaction: Connection, account_id: UUI
 async def _second_factor(control: Control, transaction: Connection, account_id: UUID, now: Instant) -> None:
     """Operators need one, also in a demonstration. The code before the current one switches it on."""
     secret = secrets.token_bytes(SECRET_BYTES)
-    file = control.settings.home / FOLDER / f"{OPERATOR}.authenticator"
+    file = authenticator_file(control.settings.home, OPERATOR)
     file.unlink(missing_ok=True)  # left by a start that was interrupted before the account was made
     _keep_secret(file, secret_text(secret))
     await second_factors.begin(transaction, account_id, secret, control.keyring)

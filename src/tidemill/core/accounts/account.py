@@ -5,7 +5,8 @@ from enum import StrEnum
 from uuid import UUID
 
 from tidemill.core.accounts.kyc import Kyc
-from tidemill.core.accounts.roles import Role
+from tidemill.core.accounts.lockout import LoginRefusal
+from tidemill.core.accounts.roles import CHOSEN_FREELY, Role, RolesByRequest
 from tidemill.core.clock import Instant
 from tidemill.core.refusals import Refusal
 
@@ -52,3 +53,13 @@ class Account:
     @property
     def second_factor_on(self) -> bool:
         return self.second_factor_since is not None
+
+
+def roles_taken_on(account: Account, wanted: frozenset[Role], allowed: RolesByRequest) -> frozenset[Role] | Refusal:
+    """The roles of an account whose owner chooses these of the free ones. Roles given by an operator stay; a role that
+    the pool has closed since is kept by whoever has it."""
+    if account.blocked_reason is not None:
+        return LoginRefusal.ACCOUNT_BLOCKED
+    if not wanted - account.roles <= allowed.roles or not wanted <= CHOSEN_FREELY:
+        return AccountStateRefusal.ROLE_NOT_FREE
+    return account.roles - CHOSEN_FREELY | wanted or AccountStateRefusal.ROLES_MISSING

@@ -27,7 +27,9 @@ class PermissionRefusal(Refusal):
     NODE_ONLY = "Only a node may do this, with a pass of its own: ask for the artefact by its id instead."
     SECOND_FACTOR_REQUIRED = "Operators use a second factor: switch it on under your account, then log in again."
     OPERATOR_ONLY = "Only an operator may do this."
-    ROLE_MISSING = "Your account has no role that may do this: take on the role first, or ask an operator for it."
+    ROLE_MISSING = (
+        "Your account has no role that may do this: take it on with `tidemill account become`, or ask an operator."
+    )
     SESSION_NEEDED = "An API key cannot do this: log in with your password."
     SCOPE_MISSING = "This API key was not made for this: make one with the scope that the reference names."
     FRESH_LOGIN_NEEDED = "Enter your password again (POST /api/v1/auth/reauthenticate), then repeat this."

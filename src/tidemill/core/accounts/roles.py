@@ -38,7 +38,20 @@ class Role(StrEnum):
 
 
 CHOSEN_FREELY = frozenset({Role.CUSTOMER, Role.PROVIDER})
-"""Roles that anybody may take on; operators grant the others."""
+"""Roles that anybody may take on, where the pool's operators allow it; operators grant the others."""
+
+
+class RolesByRequest(StrEnum):
+    """Which roles people take on by themselves. Nobody becomes an operator or a data centre so."""
+
+    BOTH = "both"
+    CUSTOMER = "customer"
+    PROVIDER = "provider"
+    NONE = "none"
+
+    @property
+    def roles(self) -> frozenset[Role]:
+        return CHOSEN_FREELY if self is RolesByRequest.BOTH else CHOSEN_FREELY & {self.value}
 
 
 class Scope(StrEnum):

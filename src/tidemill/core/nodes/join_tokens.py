@@ -37,7 +37,7 @@ class JoinTokenRefusal(Refusal):
     JOIN_TOKEN_NAME_MALFORMED = f"A join token's name is 1 to {NAME_MAX} printable characters: choose such a one."
     JOIN_TOKEN_USES_MALFORMED = f"A join token lets in 1 to {USES_MAX} machines: give such a number."
     JOIN_TOKEN_LIFETIME_MALFORMED = "A join token is good for a second up to 30 days: give such a time."  # noqa: S105
-    JOIN_TOKEN_NOT_PROVIDER = "Machines are joined by providers and data centres: take on such a role first."  # noqa: S105
+    JOIN_TOKEN_NOT_PROVIDER = "Providers and data centres join machines: `tidemill account become provider` first."  # noqa: S105
     JOIN_TOKEN_NOT_HOUSE = "The pool's own machines are joined by its operators: leave `house` out."  # noqa: S105
     TOO_MANY_JOIN_TOKENS = f"An account has at most {OPEN_MAX} open join tokens: revoke one first."
     UNKNOWN_JOIN_TOKEN = "You have no such join token: `tidemill nodes tokens list` lists those that are open."  # noqa: S105

@@ -30,7 +30,7 @@ from tidemill.core.settings.kinds.texts import DATABASE_URL, HOST, PATH
 from tidemill.core.settings.sections.agent import AgentSettings
 from tidemill.core.settings.sections.artefacts import ArtefactsSettings
 from tidemill.core.settings.sections.challenge import ChallengeSettings
-from tidemill.core.settings.sections.edge import HttpSettings, LimitsSettings, LoginSettings
+from tidemill.core.settings.sections.edge import AccountsSettings, HttpSettings, LimitsSettings, LoginSettings
 from tidemill.core.settings.sections.mail import MailSettings
 from tidemill.core.settings.sections.market import MarketSettings
 from tidemill.core.settings.sections.money import BonusFundSettings, MoneySettings, NvlinkSettings, PlansSettings
@@ -86,6 +86,7 @@ class Settings:
     tracing: TracingSettings = field(default_factory=TracingSettings, metadata=OF_PROCESS)
     secrets: SecretsSettings = field(default_factory=SecretsSettings, metadata=OF_PROCESS)
     agent: AgentSettings = field(default_factory=AgentSettings, metadata=OF_PROCESS)
+    accounts: AccountsSettings = field(default_factory=AccountsSettings, metadata=OF_POOL)
     login: LoginSettings = field(default_factory=LoginSettings, metadata=OF_POOL)
     limits: LimitsSettings = field(default_factory=LimitsSettings, metadata=OF_POOL)
     trail: TrailSettings = field(default_factory=TrailSettings, metadata=OF_POOL)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import asyncpg
 
-from tidemill.core.accounts.account import Account, AccountStateRefusal, Language
+from tidemill.core.accounts.account import Account, AccountStateRefusal, Language, roles_taken_on
 from tidemill.core.accounts.addresses import Address
 from tidemill.core.accounts.events import (
     AccountBlocked,
@@ -19,7 +19,7 @@ from tidemill.core.accounts.events import (
     RolesChanged,
 )
 from tidemill.core.accounts.kyc import DECISIONS, SUBMISSIONS, Kyc, KycRefusal, next_kyc
-from tidemill.core.accounts.roles import CHOSEN_FREELY, Role
+from tidemill.core.accounts.roles import Role, RolesByRequest
 from tidemill.core.accounts.sessions import SessionEnd
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
@@ -168,15 +168,21 @@ async def set_language(connection: Connection, account_id: UUID, language: Langu
 
 
 async def take_on_roles(
-    transaction: Connection, account_id: UUID, roles: frozenset[Role], ids: Ids, now: Instant
+    transaction: Connection,
+    account_id: UUID,
+    wanted: frozenset[Role],
+    allowed: RolesByRequest,
+    ids: Ids,
+    now: Instant,
 ) -> Account | Refusal:
-    """An owner chooses among the roles that are free to take; roles from an operator stay."""
+    """An owner chooses among the roles that the pool lets people take on."""
     account = await locked(transaction, account_id)
     if account is None:
         return AccountStateRefusal.UNKNOWN_PERSON
-    if not roles <= CHOSEN_FREELY:
-        return AccountStateRefusal.ROLE_NOT_FREE
-    changed = RolesChanged(account_id, _sorted(account.roles - CHOSEN_FREELY | roles), "", f"account:{account_id}")
+    roles = roles_taken_on(account, wanted, allowed)
+    if isinstance(roles, Refusal):
+        return roles
+    changed = RolesChanged(account_id, _sorted(roles), "", f"account:{account_id}")
     return await _change_roles(transaction, account, changed, ids, now)
 
 

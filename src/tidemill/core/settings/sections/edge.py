@@ -6,6 +6,7 @@ Every wait on a peer has a deadline and every size a limit, so no single peer ca
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidemill.core.accounts.roles import RolesByRequest
 from tidemill.core.accounts.sessions import Binding
 from tidemill.core.rate_limits import COUNT_MAX
 from tidemill.core.settings.definition import SettingScope, optional, setting
@@ -140,6 +141,17 @@ class HttpSettings:
     )
     event_heartbeat_s: float = setting(
         DURATION, "15s", low="1s", high="5m", meaning="How often a quiet stream of events sends a comment line."
+    )
+
+
+@dataclass(frozen=True)
+class AccountsSettings:
+    """What people may do with their accounts by themselves."""
+
+    roles_by_request: RolesByRequest = setting(
+        choice(RolesByRequest),
+        "both",
+        meaning="The roles that people take on by themselves, at registration and later; operators give all others.",
     )
 
 
