@@ -4,6 +4,8 @@ Nothing is rounded: an amount that cannot be kept exactly is refused. No amount 
 """
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import ROUND_DOWN, Context, Decimal
 
 from tidemill.core.refusals import Refusal
@@ -26,11 +28,26 @@ class MoneyRefusal(Refusal):
     AMOUNT_TOO_FINE = "An amount has at most six decimal places: a micro-credit cannot be divided."
 
 
+@dataclass(frozen=True)
+class AmountObjection:
+    """A refusal with the amounts that are in the way, by name, and a sentence that says what to do about them."""
+
+    refusal: Refusal
+    sentence: str
+    amounts: Mapping[str, int]
+    """In micro-credits."""
+
+
 def credits_of(amount_uc: int) -> str:
     """Micro-credits as people write them: a decimal number with up to six places."""
     units, rest_uc = divmod(abs(amount_uc), CREDIT_UC)
     places = f".{rest_uc:06}".rstrip("0").rstrip(".")
     return f"{'-' if amount_uc < 0 else ''}{units}{places}"
+
+
+def amount_words(amount_uc: int, currency: str) -> str:
+    """An amount with the name of the pool's credit."""
+    return f"{credits_of(amount_uc)} {currency}{'' if amount_uc == CREDIT_UC else 's'}"
 
 
 def micro_credits(amount: object) -> int | MoneyRefusal:

@@ -53,11 +53,12 @@ def test_a_day_costs_a_thirtieth_and_what_is_free_nothing() -> None:
 
 def test_the_sentence_says_what_is_missing_only_if_money_helps() -> None:
     room = StorageRoom(used_bytes=90 * MIB, reserved_bytes=0, quota_bytes=100 * MIB)
-    sentence = fees.balance_missing(room, 100 * MIB, RULES)
-    assert sentence
-    assert "0.001758 credits" in sentence
-    assert fees.balance_missing(room, 200 * GIB, RULES) is None, "nobody may keep so much"
-    assert fees.balance_missing(room, 5 * MIB, RULES) is None, "it waits for something that is being deleted"
+    missing = fees.balance_missing(room, 100 * MIB, 1_000, RULES)
+    assert missing
+    assert "at least 0.001758 credits in your balance, where 0.001 are available" in missing.sentence
+    assert missing.amounts == {"needed": 1_758, "available": 1_000}
+    assert fees.balance_missing(room, 200 * GIB, 0, RULES) is None, "nobody may keep so much"
+    assert fees.balance_missing(room, 5 * MIB, 0, RULES) is None, "it waits for something that is being deleted"
 
 
 def test_whoever_cannot_pay_is_told_once_and_has_some_days() -> None:

@@ -20,6 +20,7 @@ from tidemill.core.jobs.quotes import Order, Quote, parse_order, quote
 from tidemill.core.jobs.quotes.quote import quote_json, rules_of
 from tidemill.core.jobs.quotes.tasks import OrderTerms, divide
 from tidemill.core.jobs.refusals import JobRefusal
+from tidemill.core.money import AmountObjection
 from tidemill.core.placement.supply import Supply
 from tidemill.core.refusals import Refusal
 from tidemill.store.database import Database
@@ -215,7 +216,7 @@ async def test_a_deadline_moves_and_the_money_is_held_for_longer_if_need_be(shop
     assert longer.id != first.id
     assert (longer.left_uc, longer.expires_at) == (first.left_uc, before + 71 * DAY)
     assert await shop.held_in_all_uc() == first.left_uc, "nothing is held twice"
-    assert await shop.extend(job_id, JobExtension(time_us=60 * DAY)) is JobRefusal.DEADLINE_TOO_FAR
+    assert why(await shop.extend(job_id, JobExtension(time_us=60 * DAY))) is JobRefusal.DEADLINE_TOO_FAR
     assert await shop.extend(job_id, JobExtension(budget_uc=10**9)) is JobRefusal.BUDGET_HELD
     events = await told(shop.world.parts.loop_database, "job.extended")
     assert [event.body["deadline_at_us"] for event in events] == [before + DAY, before + 41 * DAY]
@@ -227,7 +228,7 @@ async def test_a_job_that_was_never_confirmed_is_called_off_at_once(shop: Shop) 
     job_id, _ = await shop.quoted()
     assert await shop.extend(job_id, JobExtension(time_us=SECOND)) is JobRefusal.JOB_NOT_CONFIRMED
     assert await shop.extend(job_id, JobExtension(budget_uc=7)) is None
-    assert await shop.extend(job_id, JobExtension(budget_uc=7)) is JobRefusal.BUDGET_NOT_LARGER
+    assert why(await shop.extend(job_id, JobExtension(budget_uc=7))) is JobRefusal.BUDGET_NOT_LARGER
     assert await shop.call_off(job_id) is None
     assert (await shop.job(job_id)).state is JobState.CANCELLED
     [event] = await told(shop.world.parts.loop_database, "job.ended")
@@ -237,7 +238,7 @@ async def test_a_job_that_was_never_confirmed_is_called_off_at_once(shop: Shop) 
 async def test_a_job_is_confirmed_once_at_its_price_and_before_its_quote_expires(shop: Shop) -> None:
     job_id, made = await shop.quoted()
     assert await shop.plan(job_id, at=made.expires_at) is JobRefusal.QUOTE_EXPIRED
-    assert await shop.plan(job_id, at_most_uc=made.high_uc - 1) is JobRefusal.PRICE_ABOVE_CONFIRMED
+    assert why(await shop.plan(job_id, at_most_uc=made.high_uc - 1)) is JobRefusal.PRICE_ABOVE_CONFIRMED
     plan = await shop.plan(job_id, at_most_uc=made.high_uc)
     assert isinstance(plan, JobPlan)
     assert plan.hold.amount_uc == made.high_uc
@@ -279,3 +280,9 @@ async def test_jobs_are_listed_newest_first_and_counted_in_the_queue(shop: Shop)
     assert [job.id for job in found] == [quoted, waiting]
     assert [job.id for job in behind] == [job.id for job in only] == [waiting]
     assert (found[1].waiting, queue.waiting, queue.jobs) == (3, {"high": 0, "normal": 3, "low": 0}, 1)
+
+
+def why(answer: object) -> Refusal:
+    """The refusal in an answer that names amounts."""
+    assert isinstance(answer, AmountObjection), answer
+    return answer.refusal

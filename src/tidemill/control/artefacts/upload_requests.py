@@ -14,7 +14,7 @@ from tidemill.control.http.problems import RouteRefused, unless_refused
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.artefacts import storage_fees
 from tidemill.core.artefacts.metadata import UploadDescription
-from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
+from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.artefacts.retention import OverQuota
 from tidemill.core.artefacts.uploads import Checksum, Upload, expires_at, refused_caller, refused_part
 from tidemill.core.clock import SECOND, Instant
@@ -133,14 +133,14 @@ async def _reserve(control: Control, caller: Caller, upload: Upload, attempt_id:
 async def _reserve_for_account(control: Control, transaction: Connection, caller: Caller, upload: Upload) -> None:
     """Reserve room within what the account's balance allows; what operators keep is the pool's."""
     rules = control.settings.artefacts
-    allowed = rules.quota_bytes
+    allowed, balance_uc = rules.quota_bytes, 0
     if not caller.is_operator:
         balance_uc = await ledger.available_uc(transaction, customer_account(upload.account_id))
         allowed = storage_fees.allowed_bytes(balance_uc, rules)
     refusal = await uploads.begin(transaction, upload, SizeRules(rules.size_max_bytes, allowed))
     if isinstance(refusal, OverQuota):
-        if missing := storage_fees.balance_missing(refusal.room, refusal.wanted_bytes, rules):
-            raise RouteRefused(ArtefactRefusal.ARTEFACT_BALANCE_NEEDED, sentence=missing)
+        currency = control.settings.money.currency
+        unless_refused(storage_fees.balance_missing(refusal.room, refusal.wanted_bytes, balance_uc, rules, currency))
         raise RouteRefused(refusal.refusal, sentence=refusal.sentence)
     unless_refused(refusal)
 

@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from tidemill.control.http.statuses import STATUS, RequestRefusal
 from tidemill.core.faults import DatabaseFault, DiskFull, Fault
 from tidemill.core.jobs.kinds.kind import TaskObjection
+from tidemill.core.money import AmountObjection, credits_of
 from tidemill.core.refusals import Refusal
 
 T = TypeVar("T")
@@ -65,6 +66,7 @@ class ProblemDetails(BaseModel):
     detail: str = Field(description="What is wrong and what to do.")
     request_id: str = Field(description="Quote it when you ask for help.")
     errors: list[dict[str, str]] | None = Field(None, description="For invalid requests: which value, and why.")
+    amounts: dict[str, str] | None = Field(None, description="Where money is in the way: the amounts, by name.")
 
 
 class RouteRefused(Exception):
@@ -77,19 +79,23 @@ class RouteRefused(Exception):
         *,
         sentence: str | None = None,
         headers: Mapping[str, str] | None = None,
+        amounts_uc: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__(sentence or refusal.sentence)
         self.refusal = refusal
         self.sentence = sentence or refusal.sentence
+        self.amounts = {name: credits_of(amount_uc) for name, amount_uc in (amounts_uc or {}).items()}
         self.headers = {**(headers or {}), **({} if retry_after_s is None else {"Retry-After": str(retry_after_s)})}
 
 
-def unless_refused(answer: T | Refusal | TaskObjection) -> T:
+def unless_refused(answer: T | Refusal | TaskObjection | AmountObjection) -> T:
     """The answer of a decision or the store; a refusal is raised, an objection with its own sentence."""
     if isinstance(answer, Refusal):
         raise RouteRefused(answer)
     if isinstance(answer, TaskObjection):
         raise RouteRefused(answer.refusal, sentence=answer.sentence)
+    if isinstance(answer, AmountObjection):
+        raise RouteRefused(answer.refusal, sentence=answer.sentence, amounts_uc=answer.amounts)
     return answer
 
 
@@ -106,7 +112,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RouteRefused)
     async def refused(request: Request, error: RouteRefused) -> JSONResponse:
-        answer = problem(request, STATUS[error.refusal], error.refusal.code, error.sentence)
+        status, amounts = STATUS[error.refusal], error.amounts or None
+        answer = problem(request, status, error.refusal.code, error.sentence, amounts=amounts)
         answer.headers.update(error.headers)
         return answer
 
@@ -137,7 +144,12 @@ def refusal(request: Request, refused: Refusal) -> JSONResponse:
 
 
 def problem(
-    request: Request, status: int, code: str, detail: str, errors: list[dict[str, str]] | None = None
+    request: Request,
+    status: int,
+    code: str,
+    detail: str,
+    errors: list[dict[str, str]] | None = None,
+    amounts: dict[str, str] | None = None,
 ) -> JSONResponse:
     content = ProblemDetails(
         type=f"/problems/{code}",
@@ -147,6 +159,7 @@ def problem(
         detail=detail,
         request_id=request.scope.get("request_id", ""),
         errors=errors,
+        amounts=amounts,
     )
     headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}.get(status, {})
     headers["Tidemill-Problem"] = code  # an answer to HEAD has no body to carry it

@@ -23,6 +23,8 @@ from tidemill.core.jobs.quotes import Order, Quote, parse_order, quote, tasks_of
 from tidemill.core.jobs.quotes.quote import quote_json, rules_of
 from tidemill.core.jobs.quotes.tasks import OrderTerms, divide, inputs_of, task_count
 from tidemill.core.jobs.refusals import JobRefusal
+from tidemill.core.jobs.shortfalls import balance_short, cap_reached
+from tidemill.core.ledger import PostingRefusal
 from tidemill.core.operations.switches import SwitchRefusal, refused_order
 from tidemill.core.placement.supply import Supply
 from tidemill.store.accounts import api_keys
@@ -31,6 +33,7 @@ from tidemill.store.events import events
 from tidemill.store.jobs import jobs
 from tidemill.store.jobs.job_views import Job
 from tidemill.store.jobs.jobs import Draft
+from tidemill.store.ledger import ledger
 from tidemill.store.operations import switches
 from tidemill.store.query import Connection
 
@@ -130,10 +133,24 @@ async def confirm(
     own = await artefacts.own(transaction, job.input_ids, job.account_id)
     plan = unless_refused(job_changes.confirm(job, own, at_most_uc, _terms(control), control.ids, now))
     if caller.key_id is not None:
-        unless_refused(await api_keys.spend(transaction, caller.key_id, plan.hold.amount_uc))
-    return unless_refused(await jobs.confirm(transaction, plan, control.ids, now))
+        await _spend(transaction, control, caller.key_id, plan.hold.amount_uc)
+    confirmed = await jobs.confirm(transaction, plan, control.ids, now)
+    if confirmed is PostingRefusal.INSUFFICIENT_FUNDS:
+        available_uc = await ledger.available_uc(transaction, plan.hold.payer)
+        return unless_refused(balance_short(plan.hold.amount_uc, available_uc, control.settings.money.currency))
+    return unless_refused(confirmed)
+
+
+async def _spend(transaction: Connection, control: Control, key_id: UUID, amount_uc: int) -> None:
+    """Count what a key buys; refused with the amounts if its cap is reached."""
+    if await api_keys.spend(transaction, key_id, amount_uc) is None:
+        return
+    cap_uc, spent_uc = await api_keys.spending(transaction, key_id)
+    unless_refused(cap_reached(amount_uc, cap_uc, spent_uc, control.settings.money.currency))
 
 
 def _terms(control: Control) -> OrderTerms:
     settings = control.settings
-    return OrderTerms(settings.market, settings.jobs, settings.containers, control.verification.public)
+    return OrderTerms(
+        settings.market, settings.jobs, settings.containers, control.verification.public, settings.money.currency
+    )

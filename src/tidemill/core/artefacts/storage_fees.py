@@ -10,11 +10,13 @@ from enum import Enum
 from typing import NamedTuple
 from uuid import UUID
 
+from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.artefacts.retention import StorageRoom, counted_bytes
 from tidemill.core.clock import DAY, SECOND, Instant
+from tidemill.core.currency import CREDIT
 from tidemill.core.ledger.accounts import AccountKind, LedgerAccount
 from tidemill.core.ledger.entries import PostingRefusal, Transfer
-from tidemill.core.money import credits_of
+from tidemill.core.money import AmountObjection, credits_of
 from tidemill.core.settings.sections.artefacts import ArtefactsSettings
 from tidemill.core.settlement.rewards import customer_account
 
@@ -65,16 +67,22 @@ def day_fee_uc(kept_bytes: int, rules: ArtefactsSettings) -> int:
     return _fee_uc(kept_bytes, DAY, rules)
 
 
-def balance_missing(room: StorageRoom, wanted_bytes: int, rules: ArtefactsSettings) -> str | None:
-    """The sentence for an account that may keep no more only because of its balance; None if it has another reason."""
+def balance_missing(
+    room: StorageRoom, wanted_bytes: int, available_uc: int, rules: ArtefactsSettings, currency: str = CREDIT
+) -> AmountObjection | None:
+    """Why an account may keep no more only because of its balance; None if it has another reason."""
     after_bytes = room.used_bytes + room.reserved_bytes + wanted_bytes
     if not room.quota_bytes < after_bytes <= rules.quota_bytes:
         return None
-    return (
-        f"{wanted_bytes} bytes do not fit: {room.used_bytes} are kept and {room.reserved_bytes} under way. "
-        f"{rules.free_bytes} bytes are free for every account; to keep more, have at least "
-        f"{credits_of(needed_uc(after_bytes, rules))} credits in your balance, or delete what you no longer need."
+    balance_uc = needed_uc(after_bytes, rules)
+    sentence = (
+        f"{_mib(wanted_bytes)} do not fit: {_mib(room.used_bytes)} are kept and {_mib(room.reserved_bytes)} under way. "
+        f"{_mib(rules.free_bytes)} are free for every account; to keep more, have at least {credits_of(balance_uc)} "
+        f"{currency}s in your balance, where {credits_of(available_uc)} are available, or delete what you no longer "
+        "need: `tidemill artefacts list` shows it."
     )
+    amounts = {"needed": balance_uc, "available": available_uc}
+    return AmountObjection(ArtefactRefusal.ARTEFACT_BALANCE_NEEDED, sentence, amounts)
 
 
 def fee(account_id: UUID, kept_bytes: int, rules: ArtefactsSettings, new_id: UUID) -> Transfer | None:
@@ -118,3 +126,7 @@ def _fee_uc(kept_bytes: int, time_us: int, rules: ArtefactsSettings) -> int:
     """Rounded up: what is not free costs at least a micro-credit, unless keeping costs nothing at all."""
     beyond_bytes = max(0, kept_bytes - rules.free_bytes)
     return -(-beyond_bytes * rules.price_uc * time_us // (GIB * MONTH_US))
+
+
+def _mib(size_bytes: int) -> str:
+    return f"{size_bytes / 2**20:,.1f} MiB"

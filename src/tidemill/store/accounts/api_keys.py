@@ -49,6 +49,11 @@ class _HolderRow(_KeyRow):
     blocked: bool
 
 
+class _SpendingRow(NamedTuple):
+    spending_cap_uc: int
+    spent_uc: int
+
+
 class _RevokedRow(NamedTuple):
     id: UUID
     name: str
@@ -61,6 +66,7 @@ _REVOKE = Query("accounts/key/revoke", str)
 _REVOKE_LOST_ROLES = Query("accounts/key/revoke_lost_roles", _RevokedRow)
 _USED = Query("accounts/key/used")
 _SPEND = Query("accounts/key/spend", int)
+_SPENDING = Query("accounts/key/spending", _SpendingRow)
 
 
 async def make(
@@ -149,6 +155,12 @@ async def spend(transaction: Connection, key_id: UUID, amount_uc: int) -> KeyRef
     assert amount_uc >= 0, "what is given back is no spending"
     spent_uc = await _SPEND.row(transaction, id=key_id, amount_uc=amount_uc)
     return KeyRefusal.SPENDING_CAP_REACHED if spent_uc is None else None
+
+
+async def spending(connection: Connection, key_id: UUID) -> tuple[int, int]:
+    """The cap of a line of keys, and what it has spent."""
+    line = await _SPENDING.only(connection, id=key_id)
+    return line.spending_cap_uc, line.spent_uc
 
 
 def _key(row: _KeyRow) -> ApiKey:

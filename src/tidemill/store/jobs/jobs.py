@@ -17,6 +17,7 @@ from tidemill.core.jobs.plans import job_changes
 from tidemill.core.jobs.plans.job_changes import JobExtension, JobHold, JobPlan, LockedJob, refused_draft
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.ledger import PostingRefusal
+from tidemill.core.money import AmountObjection
 from tidemill.core.settings.sections.market import MarketSettings
 from tidemill.store.artefacts import artefacts
 from tidemill.store.database import Database
@@ -148,14 +149,14 @@ async def call_off(
 
 async def extend(
     transaction: Connection, job_id: UUID, owner: UUID | None, more: JobExtension, ids: Ids, now: Instant
-) -> JobRefusal | PostingRefusal | None:
+) -> JobRefusal | PostingRefusal | AmountObjection | None:
     """Give a confirmed job more time, for which its money is held as well, or an unconfirmed one a larger budget."""
     job = await lock(transaction, job_id, owner)
     if isinstance(job, JobRefusal):
         return job
     hold = await _HOLD.row(transaction, id=job_id)
     plan = job_changes.extend(job, more, hold, ids.new(now), now)
-    if isinstance(plan, JobRefusal):
+    if isinstance(plan, JobRefusal | AmountObjection):
         return plan
     if plan.hold and (refusal := await obligations.reserve(transaction, plan.hold, ids, now)):
         return refusal

@@ -11,8 +11,10 @@ from uuid import UUID
 from tidemill.core.artefacts.artefact import Artefact
 from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.clock import DAY, SECOND, Instant
+from tidemill.core.currency import CREDIT
 from tidemill.core.ids import Ids
 from tidemill.core.jobs import job as lives
+from tidemill.core.jobs import shortfalls
 from tidemill.core.jobs.events import JobConfirmed, JobEnded, JobExtended
 from tidemill.core.jobs.job import ENDED, ClosingReason, EndCounts, JobHappening, JobLife, JobState
 from tidemill.core.jobs.kinds.kind import TaskObjection
@@ -21,6 +23,7 @@ from tidemill.core.jobs.quotes.order import DEADLINE_S, Order, parse_order
 from tidemill.core.jobs.quotes.quote import Quote, quote_from_json
 from tidemill.core.jobs.quotes.tasks import OrderTerms, TaskPlan, divide, inputs_of, tasks_of
 from tidemill.core.jobs.refusals import JobRefusal
+from tidemill.core.money import AmountObjection
 from tidemill.core.placement.task_demand import TaskDemand
 from tidemill.core.settings.sections.market import MarketSettings
 from tidemill.core.settlement.obligations import PlannedHold
@@ -100,6 +103,7 @@ class JobExtension:
 
     time_us: int = 0
     budget_uc: int | None = None
+    currency: str = CREDIT
 
 
 class JobHold(NamedTuple):
@@ -141,13 +145,13 @@ def confirm(
     terms: OrderTerms,
     ids: Ids,
     now: Instant,
-) -> JobPlan | JobRefusal | ArtefactRefusal | TaskObjection:
+) -> JobPlan | JobRefusal | AmountObjection | ArtefactRefusal | TaskObjection:
     """What a job becomes when its customer confirms the quote: the tasks, and a hold of the quote's upper end.
 
     `artefacts` are those of the order's inputs that the customer still has.
     """
-    quote = _confirmed_quote(job, at_most_uc, now)
-    if isinstance(quote, JobRefusal):
+    quote = _confirmed_quote(job, at_most_uc, terms.currency, now)
+    if isinstance(quote, JobRefusal | AmountObjection):
         return quote
     order = parse_order(job.asked, terms.market.tasks_max)
     if isinstance(order, TaskObjection):
@@ -164,7 +168,7 @@ def confirm(
     return JobPlan(job.id, job.account_id, new, RANKS[order.priority], deadline_at, hold, uses)
 
 
-def why_not(quote: Quote, budget_uc: int | None) -> JobRefusal | None:
+def why_not(quote: Quote, budget_uc: int | None, currency: str) -> JobRefusal | AmountObjection | None:
     """Why a quote that has not expired cannot be confirmed.
 
     The upper end is all that the job can cost. So a confirmed job never runs out of its budget half way, and nobody
@@ -173,7 +177,7 @@ def why_not(quote: Quote, budget_uc: int | None) -> JobRefusal | None:
     if not quote.has_runner:
         return JobRefusal.NO_RUNNER
     if budget_uc is not None and quote.high_uc > budget_uc:
-        return JobRefusal.BUDGET_TOO_SMALL
+        return shortfalls.over_budget(quote.high_uc, budget_uc, currency)
     return None
 
 
@@ -195,7 +199,7 @@ def call_off(job: LockedJob) -> CallOffPlan | JobRefusal:
 
 def extend(
     job: LockedJob, more: JobExtension, hold: JobHold | None, new_hold_id: UUID, now: Instant
-) -> ExtensionPlan | JobRefusal:
+) -> ExtensionPlan | JobRefusal | AmountObjection:
     """Give a confirmed job more time, or an unconfirmed one a larger budget."""
     refusal = _refuse_extension(job, more)
     if refusal is not None:
@@ -205,24 +209,28 @@ def extend(
     assert job.deadline_at is not None, "a confirmed job has a deadline"
     assert hold is not None, "and a hold"
     deadline_at = Instant(job.deadline_at + more.time_us)
-    if deadline_at > now + DEADLINE_S[1] * 1_000_000:
-        return JobRefusal.DEADLINE_TOO_FAR
+    if deadline_at > now + DEADLINE_S[1] * SECOND:
+        return shortfalls.deadline_too_far(deadline_at - now, DEADLINE_S[1] * SECOND)
     event = JobExtended(job.account_id, job.id, deadline_at, None)
     return ExtensionPlan(deadline_at, None, _longer_hold(job, hold, deadline_at, new_hold_id), event)
 
 
-def _confirmed_quote(job: LockedJob, at_most_uc: int | None, now: Instant) -> Quote | JobRefusal:
+def _confirmed_quote(
+    job: LockedJob, at_most_uc: int | None, currency: str, now: Instant
+) -> Quote | JobRefusal | AmountObjection:
     """The quote of a job, if it can be confirmed at that price."""
     if lives.step(job.life, JobHappening.CONFIRMED) is None:
         return JobRefusal.JOB_NOT_QUOTED
     assert job.quote is not None, "a quoted job has a quote"
     assert job.quote_expires_at is not None, "which ends"
     quote = quote_from_json(job.quote)
-    if refusal := why_not(quote, job.budget_uc):
+    if refusal := why_not(quote, job.budget_uc, currency):
         return refusal
     if now >= job.quote_expires_at:
         return JobRefusal.QUOTE_EXPIRED
-    return JobRefusal.PRICE_ABOVE_CONFIRMED if at_most_uc is not None and quote.high_uc > at_most_uc else quote
+    if at_most_uc is not None and quote.high_uc > at_most_uc:
+        return shortfalls.price_rose(quote.high_uc, at_most_uc, currency)
+    return quote
 
 
 def _task_plans(
@@ -251,7 +259,7 @@ def _longer_hold(job: LockedJob, hold: JobHold, deadline_at: Instant, new_id: UU
     return PlannedHold(new_id, customer_account(job.account_id), hold.left_uc, until, f"job:{job.id}", job.hold_id)
 
 
-def _refuse_extension(job: LockedJob, more: JobExtension) -> JobRefusal | None:
+def _refuse_extension(job: LockedJob, more: JobExtension) -> JobRefusal | AmountObjection | None:
     if job.state in ENDED or job.closing is not None:
         return JobRefusal.JOB_OVER
     confirmed = job.state in (JobState.QUEUED, JobState.RUNNING)
@@ -263,4 +271,7 @@ def _refuse_extension(job: LockedJob, more: JobExtension) -> JobRefusal | None:
         return None
     if confirmed:
         return JobRefusal.BUDGET_HELD
-    return JobRefusal.BUDGET_NOT_LARGER if more.budget_uc <= (job.budget_uc or 0) else None
+    before_uc = job.budget_uc or 0
+    return (
+        shortfalls.budget_not_larger(more.budget_uc, before_uc, more.currency) if more.budget_uc <= before_uc else None
+    )

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from tidemill.core.artefacts.artefact import Artefact
 from tidemill.core.artefacts.refusals import ArtefactRefusal
+from tidemill.core.currency import CREDIT
 from tidemill.core.jobs.kinds import KINDS, work_of
 from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.needs import Needs, limits_of
@@ -40,6 +41,7 @@ class OrderTerms:
     jobs: JobsSettings
     containers: ContainersSettings
     verification: bytes
+    currency: str = CREDIT
 
 
 @dataclass(frozen=True)
