@@ -156,6 +156,7 @@ def test_everything_at_once_is_told_in_order_and_once() -> None:
         challenge_passed=False,
         version_accepted=False,
         owner_blocked=True,
+        placement_stopped="An operator has stopped placement.",
         failing=[FailingDevice("GPU 0", "Lost.")],
         rules=rules,
         senses=sense(None, MachineReading(95, 200, 50), rules, POOL, NOW),

@@ -1,6 +1,7 @@
 """The views of nodes: what they are, their state, and why they get no work."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from pydantic import BaseModel, Field
 from tidemill.control.context import Control
 from tidemill.control.http.problems import unless_refused
 from tidemill.control.http.views import Timestamp, View
+from tidemill.control.jobs import job_waits
 from tidemill.core.nodes.life import Condition, NodeLife
 from tidemill.core.nodes.no_work import NodeSituation, why_no_work
 from tidemill.core.nodes.no_work_reasons import NoWorkReason
@@ -117,6 +119,7 @@ async def detail(control: Control, connection: Connection, answer: Node | Refusa
     node = unless_refused(answer)
     devices = await nodes.devices(connection, [node.id])
     seen = (await _views(control, connection, [node], devices))[node.id]
+    seen = replace(seen, placement_stopped=await job_waits.stopped_placement(connection) or "")
     reasons = why_no_work(seen, _heat(control), control.clock.now())
     return NodeDetailView(
         **_fields(node, seen, devices[node.id]),

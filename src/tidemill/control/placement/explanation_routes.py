@@ -13,6 +13,7 @@ from tidemill.control.http.guard import GuardedRoute
 from tidemill.control.http.problems import documented, unless_refused
 from tidemill.control.http.references import JobId, NodeId
 from tidemill.control.http.views import API
+from tidemill.control.jobs import job_waits
 from tidemill.control.placement.explanation_views import (
     ConsiderationPage,
     JobExplanationView,
@@ -23,7 +24,6 @@ from tidemill.control.placement.explanation_views import (
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.nodes.node import NodeRefusal
-from tidemill.core.placement.explanations import NOT_LOOKED_AT
 from tidemill.store.jobs import job_views
 from tidemill.store.nodes import nodes
 from tidemill.store.placement import explanations
@@ -46,9 +46,10 @@ async def explain_job(
         kept = await explanations.of_job(connection, job_id, [use.offered_at for use in uses])
         names = await explanations.names(connection, _candidates(kept.values()))
         waiting = [wait_view(wait) for wait in await explanations.waiting(connection, job_id, _CLASSES_MAX)]
+        stopped = await job_waits.stopped_placement(connection)
     known_nodes = None if caller.is_operator else {use.node_id for use in uses}
     items = [placement_view(use, kept.get((use.task, use.offered_at)), names, known_nodes) for use in uses[:most]]
-    sentence = waiting[0].sentence if waiting else NOT_LOOKED_AT if job.waiting else None
+    sentence = await job_waits.waits_for(control, job, stopped)
     last = items[-1].attempt_id if items else None
     return JobExplanationView(sentence=sentence, waiting=waiting, items=items, has_more=len(uses) > most, after=last)
 

@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from tidemill.control.http.views import Timestamp
+from tidemill.core.jobs.waits import attempt_words
 from tidemill.core.placement.explanations import (
     NO_NODES,
     NOT_KEPT,
@@ -57,6 +58,7 @@ class PlacementView(BaseModel):
     node_id: UUID
     node_name: str
     state: str
+    now: str = Field(description="What became of it, as the rest of a sentence that begins with the node.")
     offered_at: Timestamp
     kept: bool = Field(description="Whether what spoke for and against the nodes was kept.")
     sentence: str
@@ -77,7 +79,7 @@ class WaitView(BaseModel):
 
 
 class JobExplanationView(BaseModel):
-    sentence: str | None = Field(description="What its tasks wait for; null if none of them waits.")
+    sentence: str | None = Field(description="What it waits for; null while its tasks are at work or over.")
     waiting: list[WaitView]
     items: list[PlacementView] = Field(description="Its attempts, in the order in which they were placed.")
     has_more: bool
@@ -129,6 +131,7 @@ def placement_view(
     return PlacementView.model_validate(
         {
             **{name: getattr(used, name) for name in ("attempt_id", "task", "node_id", "node_name", "state")},
+            "now": attempt_words(used.state, used.verdict, used.audit),
             "offered_at": used.offered_at,
             "kept": weighing is not None,
             "sentence": why_placed(weighing, used.node_id) if weighing else NOT_KEPT,

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from tidemill.control.context import Control, ControlPart
 from tidemill.control.http.guard import GuardedRoute
 from tidemill.control.http.views import API
+from tidemill.control.jobs import job_waits
 from tidemill.control.placement.explanation_views import QueueObjectionView, queue_objections
 from tidemill.core.clock import as_datetime
 from tidemill.core.money import credits_of
@@ -51,6 +52,7 @@ class QueueView(BaseModel):
     placed: int = Field(description="Tasks that a node has, or that are being checked.")
     jobs: int = Field(description="Jobs with tasks that wait.")
     oldest_at: datetime | None = Field(description="Since when the oldest of them waits.")
+    stopped: str | None = Field(description="Since when placement is stopped, and why; null while it is not.")
     waits_for: list[QueueObjectionView] = Field(description="Why nobody was found for them, all customers together.")
 
 
@@ -78,9 +80,15 @@ async def queue(control: ControlPart) -> QueueView:
     async with control.route_database.connection() as connection:
         state = await job_views.queue_state(connection)
         objections = queue_objections(await explanations.queue(connection))
+        stopped = await job_waits.stopped_placement(connection)
     oldest_at = None if state.oldest_at is None else as_datetime(state.oldest_at)
     return QueueView(
-        waiting=state.waiting, placed=state.placed, jobs=state.jobs, oldest_at=oldest_at, waits_for=objections
+        waiting=state.waiting,
+        placed=state.placed,
+        jobs=state.jobs,
+        oldest_at=oldest_at,
+        stopped=stopped,
+        waits_for=objections,
     )
 
 

@@ -54,6 +54,7 @@ class NodeSituation:
     challenge_refused: str = ""
     owner_blocked: bool = False
     heard_at: Instant | None = None
+    placement_stopped: str = ""
 
 
 def why_no_work(node: NodeSituation, pool: HeatLimits, now: Instant) -> list[NoWorkReason]:
@@ -68,6 +69,8 @@ def why_no_work(node: NodeSituation, pool: HeatLimits, now: Instant) -> list[NoW
 
 
 def _of_the_node(node: NodeSituation, now: Instant) -> Iterator[NoWorkReason]:
+    if node.placement_stopped:
+        yield NoWorkReason(NoWorkCause.PLACEMENT_STOPPED, node.placement_stopped)
     if Condition.SUSPENDED in node.conditions:
         yield _suspended(node.suspended_reason)
     if node.owner_blocked:

@@ -21,6 +21,7 @@ class NoWorkCause(Enum):
     """Why there is no new work, in the order in which an owner should look at the causes."""
 
     REMOVED = "removed"
+    PLACEMENT_STOPPED = "placement_stopped"
     SUSPENDED = "suspended"
     OWNER_BLOCKED = "owner_blocked"
     OFFLINE = "offline"
@@ -38,6 +39,7 @@ class NoWorkCause(Enum):
 
 IN_HAND: Mapping[NoWorkCause, BegunWork] = {
     NoWorkCause.REMOVED: BegunWork.STOP,
+    NoWorkCause.PLACEMENT_STOPPED: BegunWork.FINISH,
     NoWorkCause.SUSPENDED: BegunWork.STOP,
     NoWorkCause.OWNER_BLOCKED: BegunWork.FINISH,
     NoWorkCause.OFFLINE: BegunWork.FINISH,

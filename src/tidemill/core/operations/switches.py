@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from tidemill.core.clock import Instant
+from tidemill.core.clock import Instant, as_datetime
 from tidemill.core.reasons import ReasonRefusal, checked_reason
 from tidemill.core.refusals import Refusal
 
@@ -88,3 +88,10 @@ def refused_order(states: Iterable[SwitchState]) -> str | None:
         f'The pool takes no orders at the moment: an operator stopped them ("{stopped.reason}"). Nothing was held, and '
         "what runs goes on. Try again later."
     )
+
+
+def stopped_sentence(state: SwitchState) -> str:
+    """Since when a part of the pool is stopped, and why, for everybody whose work waits because of it."""
+    what = "the whole pool" if state.switch is Switch.ALL else state.switch.value
+    since = "" if state.changed_at is None else f" since {as_datetime(state.changed_at):%Y-%m-%d %H:%M} UTC"
+    return f"An operator has stopped {what}{since}, and nothing is placed until it is started again: {state.reason}"

@@ -13,9 +13,6 @@ from tidemill.core.placement.rule import PlacementObjection
 SENTENCES: Mapping[str, str] = {why.code: why.sentence for why in PlacementObjection}
 
 NOT_KEPT = "What spoke for and against the nodes was not kept for this attempt: it is, for some of many."
-NOT_LOOKED_AT = (
-    "Nobody has looked for a node for it yet: that takes a second, unless an operator has stopped placement."
-)
 NO_NODES = "There is no node that may get work now."
 SOON = "Nodes that could have it are busy, and it gets one as soon as there is room."
 

@@ -14,13 +14,8 @@ from tidemill.core.clock import Instant
 from tidemill.core.events.log import LOG_START, Cursor
 from tidemill.core.jobs.job import JobState
 from tidemill.core.jobs.receipts import Receipt, inclusion, read_receipt
+from tidemill.core.jobs.waits import AUDITS, ChecksUnderWay
 from tidemill.store.query import Connection, Query
-
-_AUDITS = {
-    "waits": "The result waits for a house node, which executes the task again to check it.",
-    "runs": "A house node executes the task again to check the result.",
-    "asked": "The node's times cannot be true, and no house node could execute the task: an operator decides.",
-}
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,7 @@ class AttemptUse:
 
     @property
     def reason(self) -> str:
-        return self.end_reason if self.audit is None else _AUDITS[self.audit]
+        return self.end_reason if self.audit is None else AUDITS[self.audit]
 
 
 @dataclass(frozen=True)
@@ -141,6 +136,7 @@ _USED = Query("jobs/job_view/used", AttemptUse)
 _RESULTS = Query("jobs/job_view/results", TaskResult)
 _LOG = Query("jobs/job_view/log", OutputPiece)
 _QUEUE = Query("jobs/job_view/queue", QueueState)
+_CHECKS = Query("jobs/job_view/checks", ChecksUnderWay)
 
 
 async def get(connection: Connection, job_id: UUID, owner: UUID | None) -> Job | None:
@@ -157,6 +153,11 @@ async def listed(
 async def attempt_uses(connection: Connection, job_id: UUID, after_id: UUID | None, limit: int) -> Sequence[AttemptUse]:
     """Attempts of a job, running or over, in the order in which they were made."""
     return await _USED.rows(connection, job_id=job_id, after=after_id, limit=limit)
+
+
+async def checks(connection: Connection, job_id: UUID) -> ChecksUnderWay:
+    """How many delivered results of a job wait for a verdict, and by what."""
+    return await _CHECKS.only(connection, job_id=job_id)
 
 
 async def results(connection: Connection, job_id: UUID, after: int, limit: int) -> Sequence[TaskResult]:
