@@ -15,6 +15,7 @@ from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.task_body import Task, read_task
 from tidemill.core.jobs.quotes import Quote, quote, tasks_of
 from tidemill.core.jobs.quotes.quote import QuoteRules, quote_from_json, quote_json, size_of
+from tidemill.core.jobs.quotes.quote_words import notes_of
 from tidemill.core.jobs.quotes.tasks import OrderPart, divide
 from tidemill.core.placement.candidate import Candidate, CandidateDevice
 from tidemill.core.placement.supply import Seller, Supply
@@ -181,7 +182,7 @@ def test_a_task_that_does_not_fit_an_offer_is_refused() -> None:
 
 def test_a_quote_says_when_nobody_could_check_the_results() -> None:
     def is_warned(body: dict[str, Any], *nodes: Seller) -> bool:
-        return any("No house node" in why for why in priced(body, *nodes)[0].reasoning)
+        return any("No house node" in why for why in notes_of(priced(body, *nodes)[0]))
 
     assert is_warned(TEXTS, node(1))
     assert is_warned(TEXTS, node(1), node(2, house=True, memory_mib=16)), "one that is too small checks nothing"

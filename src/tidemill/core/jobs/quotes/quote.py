@@ -19,8 +19,9 @@ from tidemill.core.jobs.kinds.kind import CheckMethod
 from tidemill.core.jobs.kinds.needs import Needs
 from tidemill.core.jobs.quotes import training
 from tidemill.core.jobs.quotes.order import Order
+from tidemill.core.jobs.quotes.quote_words import counted, durations, span, spoken
 from tidemill.core.jobs.quotes.tasks import OrderPart
-from tidemill.core.money import AMOUNT_MAX_UC, credits_of
+from tidemill.core.money import AMOUNT_MAX_UC
 from tidemill.core.placement import supply as markets
 from tidemill.core.placement.candidate import Candidate, CandidateDevice
 from tidemill.core.placement.supply import USUAL_GPU_OPERATIONS_PER_S, Seller, Supply
@@ -47,14 +48,13 @@ _CHECKS: Mapping[CheckMethod, str] = {
     CheckMethod.REPLAY: "Each result is made again by a house node, and its files must be the same.",
 }
 _PROVED = frozenset({CheckMethod.RECOMPUTE, CheckMethod.FREIVALDS})
-_NO_HOUSE = "No house node that is online can check it: results would wait until one comes, and are paid for only then."
 _WORK_BY_TIME = "What the owners of the nodes ask for, by the time that passes, up to the time quoted."
 _WORK_BY_AMOUNT = "What the owners of the nodes ask for, by the amount of work, however long it takes."
 _TRAINING_CHECK = "Weights are checked by replaying steps."
 _CALLED_OFF = "If you call the job off, you pay for the time that its tasks have run, and no more than what is held."
 _OWN_FAULT = (
-    "The same goes for a program of yours that fails, or that gives another result each time it runs: the same input "
-    "must give the same bytes."
+    "The same goes for a program of yours that fails, or that gives another result each time it runs; then two runs by "
+    "the house are charged, too."
 )
 _IS_EXPECTED = "Each result must have the hash that you expect."
 
@@ -86,7 +86,8 @@ class QuoteLine:
 class Quote:
     """A price from `low_uc` to `high_uc`, and hours of work from low to high, without the wait for free nodes.
 
-    `costs_max_uc` is the most that each task may cost, and `limit_s` how long one may run.
+    `costs_max_uc` is the most that each task may cost, and `limit_s` how long one may run. `is_rerun` says that a house
+    node makes each result again, and `has_house` that one is online which can.
     """
 
     kind: str
@@ -106,6 +107,9 @@ class Quote:
     has_runner: bool
     costs_max_uc: Sequence[int] = ()
     limit_s: int = 0
+    is_own_program: bool = False
+    is_rerun: bool = False
+    has_house: bool = True
 
 
 def quote(
@@ -123,7 +127,6 @@ def quote(
     least_ms, most_ms = markets.least_ms(largest, max(speeds)), markets.quoted_ms(largest, min(speeds))
     limit_s = largest.seconds or ceil(most_ms / 1000 * rules.deadline_factor)
     rounds = ceil(len(parts) / len(sellers))
-    commission = rules.plan.commission_ppm
     low_uc, high_uc = sum(least), sum(most)
     return Quote(
         kind=order.kind,
@@ -137,12 +140,15 @@ def quote(
         high_uc=high_uc,
         hours_low=least_ms * rounds / HOUR_MS,
         hours_high=most_ms * rounds / HOUR_MS,
-        lines=_lines(low_uc, high_uc, commission, _check_of(order), by_time=largest.seconds > 0),
-        reasoning=(*_reasoning(len(parts), largest, sellers, fitting, rules), *_warning(order, largest, supply)),
+        lines=_lines(low_uc, high_uc, rules.plan.commission_ppm, _check_of(order), by_time=largest.seconds > 0),
+        reasoning=_reasoning(len(parts), largest, sellers, fitting, rules),
         expires_at=expires_at,
         has_runner=True,
         costs_max_uc=tuple(most),
         limit_s=limit_s,
+        is_own_program=largest.seconds > 0,
+        is_rerun=_is_rerun(order),
+        has_house=any(seller.house and seller.can_run(order.kind, largest) for seller in supply.sellers),
     )
 
 
@@ -224,11 +230,9 @@ def _check_of(order: Order) -> str:
     return f"{check} Only what passes is paid. The pool pays for checks out of its commission."
 
 
-def _warning(order: Order, needs: Needs, supply: Supply) -> tuple[str, ...]:
-    """Warn where a check needs a house node and there is none."""
-    if order.expected or KINDS[order.kind].check(order.work) in _PROVED:
-        return ()
-    return () if any(seller.house and seller.can_run(order.kind, needs) for seller in supply.sellers) else (_NO_HOUSE,)
+def _is_rerun(order: Order) -> bool:
+    """Whether a house node makes each result again to check it."""
+    return not order.expected and KINDS[order.kind].check(order.work) not in _PROVED
 
 
 def _lines(low_uc: int, high_uc: int, commission_ppm: int, check: str, *, by_time: bool) -> tuple[QuoteLine, ...]:
@@ -245,14 +249,14 @@ def _reasoning(
     tasks: int, needs: Needs, sellers: Sequence[Seller], fitting: Sequence[Seller], rules: QuoteRules
 ) -> tuple[str, ...]:
     share = f"{tasks} tasks, the largest of which needs" if tasks > 1 else "One task, which needs"
-    cores, devices = _counted(needs.cores, "core"), _counted(needs.devices, "device")
+    cores, devices = counted(needs.cores, "core"), counted(needs.devices, "device")
     on = f"{devices} with {needs.gpu_memory_mib:,} MiB" if needs.devices else cores
     prices = [seller.price_uc for seller in sellers]
-    between = f"{credits_of(min(prices))} to {credits_of(max(prices))} {rules.currency}s"
+    between = f"{span(min(prices), max(prices))} {rules.currency}s"
     return (
         f"{share} {needs.memory_mib:,} MiB of memory, {needs.disk_mib:,} MiB of disk and {on}.",
         _of_time(needs),
-        f"The price is that of {_counted(len(fitting), 'node')} online that can do it, at {between} a device-hour."
+        f"The price is that of {counted(len(fitting), 'node')} online that can do it, at {between} a device-hour."
         if fitting
         else f"No node that is online can do it. The pool's usual price of {between} and a usual speed stand for one; "
         "the job would wait until such a node comes.",
@@ -262,15 +266,11 @@ def _reasoning(
     )
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def _of_time(needs: Needs) -> str:
     if needs.seconds:
         return f"You say that a task takes up to {needs.seconds:,} seconds; it is stopped then, and may end earlier."
     return (
-        f"It takes about {needs.operations:.2g} operations, known within a factor of {markets.SPREAD:g}; "
+        f"It takes about {spoken(needs.operations)} operations, known within a factor of {markets.SPREAD:g}; "
         "the time follows from what was measured of each node."
     )
 
@@ -288,7 +288,7 @@ def _of_training(order: Order, supply: Supply, rules: QuoteRules, expires_at: In
         )
     ]
     source = "asked by nodes with such devices" if owned else "the pool's usual one, since no such node is online"
-    between = f"{credits_of(prices[0])} to {credits_of(prices[-1])} {rules.currency}s"
+    between = f"{span(prices[0], prices[-1])} {rules.currency}s"
     return Quote(
         kind=order.kind,
         size=size_of(estimate.devices, rules),
@@ -304,6 +304,7 @@ def _of_training(order: Order, supply: Supply, rules: QuoteRules, expires_at: In
         lines=_lines(ends[0], ends[1], rules.plan.commission_ppm, _TRAINING_CHECK, by_time=True),
         reasoning=(
             *estimate.reasoning,
+            f"It would take {durations(*(hours * 3600 for hours in estimate.hours))}.",
             f"The price of a device-hour is {source}: {between}.",
             "No runner of this pool trains yet, so this is an estimate, and cannot be confirmed.",
         ),
