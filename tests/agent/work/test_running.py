@@ -89,7 +89,7 @@ async def test_a_task_that_fails_says_how(pool: PoolEnd, running: OwnersMachine)
     found = [receipt_of(pool, n) for n in range(len(programs))]
     assert all(one.outcome is AttemptOutcome.FAILED and not one.inline for one in found)
     assert [one.exit_code for one in found[:2]] == [1, 137]
-    assert "It said: I give up." in found[0].reason
+    assert "Its last words: 'I give up.'." in found[0].reason
     assert "deadline" in found[2].reason
     assert "directory" in found[3].reason
     assert "name" in found[4].reason

@@ -220,7 +220,7 @@ async def test_a_result_waits_for_a_house_node_and_its_customer_is_told(world: W
     await world.node(house=True)
     [again] = await world.place()
     [one] = await used(world, job_id)
-    assert "executes the task again" in one.reason
+    assert "runs the task again" in one.reason
     await says(world, again, RIGHT)
     await loop.tick(world.now)
     assert await state(world, job_id) == "completed"
@@ -455,7 +455,7 @@ async def test_a_program_that_fails_on_a_house_node_too_is_at_fault_and_its_time
     [second] = await world.place()
     await crashes(world, second)
     assert await state(world, job_id) == "failed"
-    assert "own fault" in (await used(world, job_id))[-1].reason
+    assert "itself is at fault" in (await used(world, job_id))[-1].reason
     assert await world.earned(node) > 0
     assert await world.value("SELECT count(*) FROM owner_record WHERE crashed > 0") == 0
     assert await is_sound(world)

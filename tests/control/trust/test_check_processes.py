@@ -182,7 +182,10 @@ async def test_two_results_are_compared_by_their_files() -> None:
     with processes() as checks, file_of(one) as first, file_of(other) as second:
         found = await checks.check(A, pair, [first, second])
         assert isinstance(found, Verdict)
-        assert (found.ruling, "1 files differ: a" in found.reasons[0]) == (Ruling.FAIL, True)
+        assert (found.ruling, "One file differs from what a house node made: a" in found.reasons[0]) == (
+            Ruling.FAIL,
+            True,
+        )
         by_hash = await checks.check(A, pair)
         assert isinstance(by_hash, Verdict)
         assert (by_hash.ruling, "not the one" in by_hash.reasons[0]) == (Ruling.FAIL, True)

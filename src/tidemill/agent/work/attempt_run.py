@@ -52,6 +52,8 @@ class AttemptRun:
         self._devices, self._processor = devices, processor
         self._result: SealedResult | str = "It left no result."
         self._is_stopped = threading.Event()
+        self._limit_s = 0.0
+        """How much of the deadline was left when the run was specified."""
 
     async def run(self, inputs: Inputs) -> Receipt:
         """Carry it out. Cancelling the caller ends it at once."""
@@ -87,7 +89,7 @@ class AttemptRun:
 
     def _specification(self, files: dict[str, Path]) -> RunSpecification:
         """The run as its runner specifies it, limited to the remaining time and the attempt's devices."""
-        remaining_s = max(0.001, self._remaining_s())
+        remaining_s = self._limit_s = max(0.001, self._remaining_s())
         feasible = self._feasible
         specification = feasible.runner.specify_run(feasible.task, self._in_hand.attempt.name, files, python_runtime())
         return replace(
@@ -168,8 +170,17 @@ class AttemptRun:
         if ran.succeeded:
             assert isinstance(self._result, str)
             return self._result
-        ending = ran.ending.value if ran.ending is not RunEnding.DONE else f"The program ended with {_code_words(ran)}."
-        return f"{ending} It said: {self._progress.last_line}" if self._progress.last_line else ending
+        ending = self._ending(ran)
+        return f"{ending} Its last words: {self._progress.last_line!r}." if self._progress.last_line else ending
+
+    def _ending(self, ran: Ran) -> str:
+        """How the run ended. A program that used up the time that its customer gave it is told so."""
+        if ran.ending is RunEnding.DONE:
+            return f"The program ended with {_code_words(ran)}."
+        own_s = KINDS[self._feasible.task.kind].needs(self._feasible.work).seconds
+        if ran.ending is RunEnding.DEADLINE and 0 < own_s <= self._limit_s:
+            return f"It was stopped after {own_s:,} s, the time that it was ordered with: order it with more seconds."
+        return str(ran.ending.value)
 
 
 def _exit_code(ran: Ran) -> int:

@@ -65,9 +65,9 @@ def check_files(claim: Execution, evidence: Execution) -> Verdict:
     )
     if not different:
         return passed(files=len(claim.files))
-    difference = (
-        f"{len(different)} files differ: {', '.join(different[:_NAMED])}{' …' if len(different) > _NAMED else ''}."
-    )
+    differ = "One file differs" if len(different) == 1 else f"{len(different)} files differ"
+    named = f"{', '.join(different[:_NAMED])}{' …' if len(different) > _NAMED else ''}"
+    difference = f"{differ} from what a house node made: {named}."
     comparable = is_comparable(claim.numeric_class, evidence.numeric_class)
     return (failed if comparable else review)(difference, files=len(claim.files), files_differing=len(different))
 

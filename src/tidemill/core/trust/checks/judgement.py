@@ -37,10 +37,10 @@ UNEXPECTED = "The result has not the hash that the customer expects."
 HOUSE = "The result was computed on a house node."
 FAILS_LATER = "House nodes came to no result: a program has to do the same each time. The customer pays for the time."
 NOT_DETERMINISTIC = (
-    "Two runs by the house differ, too: the program gives another result each time, no node is at fault, and the "
-    "customer pays for the time."
+    "Two runs on a house node differed from each other, too: the program gives another result each time, so nobody can "
+    "check it. No node is at fault, so the time of these runs is charged, in whole millionths of a credit."
 )
-TASK_AT_FAULT = "It failed on a house node, too: that is the program's own fault, and the customer pays for the time."
+TASK_AT_FAULT = "It failed on a house node, so the program itself is at fault, and its time is charged."
 ORDER_AT_FAULT = "A house node came to another hash: the order expects something else than its task computes."
 
 
