@@ -43,7 +43,7 @@ def test_a_node_that_alters_results_is_not_paid_and_the_customer_gets_the_right_
             until_linked(liar)
             until(lambda: nodes(ann) == 1, "the liar may get work", 60)
             job = ann.order(SCRIPT)
-            assert any("house node" in why for why in job["quote"]["reasoning"])
+            assert any("No house node" in why for why in job["quote"]["notes"])
             assert ann.post(f"/{job['id']}/confirm").status_code == 200
             until(lambda: "waits for a house node" in told(ann, job["id"]), "the result waits for the house", 60)
             house.join(running.url, house_token(running, people))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.terminal.output import print_line, print_table
+from tidemill.cli.terminal.output import print_line, print_table, print_text
 from tidemill.host.standard_error import say
 
 _NOTHING_YET = "Nothing of this job was placed, and nothing of it waits."
@@ -17,15 +17,15 @@ _NEVER = (
 def print_why_job(explanation: dict[str, Any]) -> None:
     """Print which tasks wait and why, then why each attempt went to its node."""
     for task in explanation["waiting"]:
-        print_line(f"Task {task['task']} waits since {moment(task['since'])} UTC. {task['sentence']}")
+        print_text(f"Task {task['task']} waits since {moment(task['since'])} UTC. {task['sentence']}")
     if explanation["sentence"] and not explanation["waiting"]:
-        print_line(explanation["sentence"])
+        print_text(explanation["sentence"])
     if not explanation["items"] and not explanation["sentence"]:
         say(_NOTHING_YET)
     for attempt in explanation["items"]:
         print_line("")
         placed = f"Task {attempt['task']} went to {attempt['node_name']} at {moment(attempt['offered_at'])} UTC"
-        print_line(f"{placed} and is {attempt['state']}. {attempt['sentence']}")
+        print_text(f"{placed}, which {attempt['now'].rstrip('.')}. {attempt['sentence']}")
         if attempt["candidates"]:
             print_table(("node", "score", "why"), [_candidate(candidate) for candidate in attempt["candidates"]])
 

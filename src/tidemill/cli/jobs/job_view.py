@@ -1,46 +1,48 @@
 """How jobs, quotes and results are printed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.terminal.output import print_fields, print_line, print_table
+from tidemill.cli.terminal.output import print_fields, print_line, print_table, print_text
+from tidemill.core.ids import short_id
 from tidemill.host.standard_error import say
 
+_MINUTE = len("2026-01-01 00:00")
 
-def say_plan(job: dict[str, Any]) -> None:
-    """Say what a job will cost and why, before the question."""
+
+def say_quote(job: dict[str, Any], *, explain: bool = False) -> None:
+    """Say what a job will cost, in one line, and what to know before it is confirmed; or all of it, with reasons."""
     quote = job["quote"]
-    say(f"{quote['kind']}: {counted(quote['tasks'], 'task')}, a {quote['size']} job, {_hours(quote)} of work.")
-    for line in quote["lines"]:
-        say(f"  {line['what']:<13}{_span(line)}  {line['why']}")
-    say(f"  {'total':<13}{_span(quote)}  The upper end is held, and what is not used goes back.")
-    for sentence in quote["reasoning"]:
-        say(f"- {sentence}")
+    say(f"{quote['summary'][:1].upper()}{quote['summary'][1:]}.")
+    if explain:
+        for line in quote["lines"]:
+            say(f"  {line['what']:<13}{span(line)}  {line['why']}")
+        for sentence in quote["reasoning"]:
+            say(f"- {sentence}")
+    for note in quote["notes"]:
+        if not explain or note not in quote["reasoning"]:
+            say(note)
 
 
-def print_quote(quote: dict[str, Any]) -> None:
-    print_fields(
-        {
-            "kind": f"{quote['kind']} ({quote['size']})",
-            "tasks": str(quote["tasks"]),
-            "devices": str(quote["devices"]) if quote["devices"] else "none, processors will do",
-            "memory": f"{quote['memory_mib'] or quote['gpu_memory_mib']} MiB",
-            "hours": _hours(quote),
-            "price": _span(quote),
-            "good until (UTC)": moment(quote["expires_at"]),
-            "can be confirmed": "yes" if quote["can_confirm"] else f"no: {quote['why_not']}",
-        }
-    )
+def print_quote(quote: dict[str, Any], *, explain: bool) -> None:
+    print_text(f"{quote['summary'][:1].upper()}{quote['summary'][1:]}.")
+    for note in quote["notes"]:
+        print_text(note)
+    if not quote["can_confirm"]:
+        print_text(quote["why_not"])
+    if not explain:
+        return
     print_line("")
-    rows = [(line["what"], line["low"], line["high"], line["why"]) for line in quote["lines"]]
-    print_table(("line", "from", "to", "why"), rows)
+    rows = [(line["what"], span(line), line["why"]) for line in quote["lines"]]
+    print_table(("line", f"{quote['currency']}s", "why"), rows)
     print_line("")
     for sentence in quote["reasoning"]:
-        print_line(f"- {sentence}")
+        print_text(f"- {sentence}")
+    print_line(f"It is good until {moment(quote['expires_at'])} UTC.")
 
 
-def print_job(job: dict[str, Any], waits_for: str | None = None) -> None:
+def print_job(job: dict[str, Any]) -> None:
     quote = job["quote"]
     fields = {
         "id": job["id"],
@@ -50,8 +52,8 @@ def print_job(job: dict[str, Any], waits_for: str | None = None) -> None:
         "priority": job["priority"],
         "seen by": job["seen_by"],
         "tasks": progress_of(job),
-        "waits for": waits_for or "",
-        "price": "" if quote is None else _span(quote),
+        "waits for": job["waits_for"] or "",
+        "price": "" if quote is None else span(quote),
         "budget": job["max_budget"] or "none",
         "held": f"{job['held']} {job['currency']}s",
         "spent": f"{job['spent']} {job['currency']}s",
@@ -65,33 +67,42 @@ def print_job(job: dict[str, Any], waits_for: str | None = None) -> None:
 
 def print_jobs(jobs: Sequence[dict[str, Any]]) -> None:
     rows = [
-        (job["id"], job["name"], job["kind"], state_of(job), progress_of(job), job["spent"], moment(job["made_at"]))
+        (
+            short_id(job["id"]),
+            job["name"],
+            job["kind"],
+            _state_and_progress(job),
+            job["spent"],
+            moment(job["made_at"])[:_MINUTE],
+        )
         for job in jobs
     ]
-    print_table(("id", "name", "kind", "state", "tasks", "spent", "made (UTC)"), rows)
+    print_table(("job", "name", "kind", "state", "spent", "made (UTC)"), rows)
 
 
-def print_results(results: Sequence[dict[str, Any]]) -> None:
+def print_results(results: Sequence[dict[str, Any]], *, fetched_from: str | None) -> None:
+    """Print what came of each task; and how to fetch what is kept of it, if it was not fetched."""
     rows = [
         (
             str(result["task"]),
             result["state"],
             result["verdict"] or "",
-            _where(result),
-            result["sha256"] or "",
+            "kept" if _is_kept(result) else "",
             result["reason"],
         )
         for result in results
     ]
-    print_table(("task", "state", "verdict", "result", "sha256", "reason"), rows)
+    print_table(("task", "state", "verdict", "result", "reason"), rows)
+    if fetched_from and any(_is_kept(result) for result in results):
+        say(f"`tidemill jobs result {fetched_from} --out FOLDER` fetches what is kept.")
 
 
-def state_of(job: dict[str, Any]) -> str:
+def state_of(job: Mapping[str, Any]) -> str:
     closing = job["closing"]
     return job["state"] if closing is None or job["ended_at"] else f"{job['state']}, {closing.replace('_', ' ')}"
 
 
-def progress_of(job: dict[str, Any]) -> str:
+def progress_of(job: Mapping[str, Any]) -> str:
     """How far a job is, in a few words."""
     progress = job["progress"]
     if not progress["tasks"]:
@@ -105,22 +116,15 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _where(result: dict[str, Any]) -> str:
-    if result["artefact_id"]:
-        return str(result["artefact_id"])
-    return "inline" if result["inline"] else ""
-
-
-def _span(priced: dict[str, Any]) -> str:
+def span(priced: dict[str, Any]) -> str:
+    """An amount, or a range of amounts."""
     return f"{priced['low']} to {priced['high']}" if priced["low"] != priced["high"] else str(priced["low"])
 
 
-def _hours(quote: dict[str, Any]) -> str:
-    return f"{_duration(quote['hours_low'])} to {_duration(quote['hours_high'])}"
+def _state_and_progress(job: dict[str, Any]) -> str:
+    tasks = job["progress"]["tasks"] or (job["quote"] or {}).get("tasks", 1)
+    return state_of(job) if tasks == 1 else f"{state_of(job)}: {progress_of(job)}"
 
 
-def _duration(hours: float) -> str:
-    for unit, length_h in (("days", 24.0), ("hours", 1.0), ("minutes", 1 / 60)):
-        if hours >= 2 * length_h:
-            return f"{hours / length_h:,.0f} {unit}"
-    return f"{hours * 3600:.3g} seconds"
+def _is_kept(result: dict[str, Any]) -> bool:
+    return bool(result["artefact_id"] or result["inline"])

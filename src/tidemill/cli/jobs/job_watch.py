@@ -3,7 +3,6 @@
 import base64
 import os
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from decimal import Decimal
@@ -14,17 +13,20 @@ import typer
 
 from tidemill.cli.artefacts.artefact_downloads import download
 from tidemill.cli.client.pool_caller import PoolCaller
-from tidemill.cli.jobs.job_view import progress_of, say_plan, state_of
+from tidemill.cli.client.references import at
+from tidemill.cli.jobs.job_output import output_feed
+from tidemill.cli.jobs.job_view import say_quote
 from tidemill.cli.jobs.private_results import Opener, opener_of
 from tidemill.cli.terminal.output import CommandRefused
+from tidemill.core.ids import short_id
 from tidemill.core.jobs.result_archives import read_archive
 from tidemill.core.jobs.results import PIECE_BYTES
 from tidemill.core.refusals import Refusal
-from tidemill.host.standard_error import say
 
 ROUTE = "/marketplace/jobs"
 POLL_S = 1.0
 RESULTS_MAX = 100_000
+PIECES_MAX = 1_000_000
 UNPACKED_MAX_BYTES = 64 * 1024 * 1024
 """A larger archive is left as it is: any tar reads it."""
 
@@ -39,40 +41,21 @@ def confirm_job(caller: PoolCaller, job: dict[str, Any]) -> dict[str, Any]:
     """Confirm at the shown price, and at no other."""
     quote = job["quote"]
     if not quote["can_confirm"]:
-        raise CommandRefused(f"{quote['why_not']} It is kept as job {job['id']}: `tidemill jobs show {job['id']}`.")
+        raise CommandRefused(f"{quote['why_not']} The order is kept as job {short_id(job['id'])}.")
     confirmed: dict[str, Any] = caller.ask("POST", f"{ROUTE}/{job['id']}/confirm", {"at_most": quote["high"]})
     return confirmed
 
 
-def ask_and_confirm(caller: PoolCaller, job: dict[str, Any], *, yes: bool) -> dict[str, Any]:
-    """Show the plan, ask, and confirm."""
-    say_plan(job)
+def ask_and_confirm(caller: PoolCaller, job: dict[str, Any], *, yes: bool, explain: bool = False) -> dict[str, Any]:
+    """Show the quote, ask, and confirm."""
+    say_quote(job, explain=explain)
     if job["quote"]["can_confirm"] and not yes:
         _ask(job)
     return confirm_job(caller, job)
 
 
-def wait_until_over(caller: PoolCaller, job_id: str) -> dict[str, Any]:
-    """Wait until a job is over, and say how far it is at every change. Ctrl-C leaves it running."""
-    last_line = ""
-    try:
-        while True:
-            job: dict[str, Any] = caller.ask("GET", f"{ROUTE}/{job_id}")
-            line = f"{state_of(job)}: {progress_of(job)}"
-            if line != last_line:
-                say(line)
-                last_line = line
-            if job["ended_at"] is not None:
-                return job
-            time.sleep(POLL_S)
-    except KeyboardInterrupt:
-        raise CommandRefused(
-            f"The job goes on without you: `tidemill jobs show {job_id}` tells how far it is."
-        ) from None
-
-
 def results_of(caller: PoolCaller, job_id: str) -> list[dict[str, Any]]:
-    return caller.listed(f"{ROUTE}/{job_id}/result", {}, RESULTS_MAX)
+    return caller.listed(at(ROUTE, job_id, "result"), {}, RESULTS_MAX)
 
 
 def paid_of(caller: PoolCaller, job_id: str) -> dict[str, Decimal]:
@@ -92,25 +75,25 @@ def keep_results(caller: PoolCaller, results: Sequence[dict[str, Any]], folder: 
 
 def output_of(caller: PoolCaller, job_id: str, *, follow: bool) -> Iterator[dict[str, Any]]:
     """What a job has printed; with `follow` until it is over, or until Ctrl-C."""
-    after: dict[str, str] = {}
-    with suppress(KeyboardInterrupt):
-        while True:
-            over = not follow or caller.ask("GET", f"{ROUTE}/{job_id}")["ended_at"] is not None
-            page: dict[str, Any] = {"has_more": True}
-            while page["has_more"]:
-                page = caller.ask("GET", f"{ROUTE}/{job_id}/logs", query={"limit": "500", **after})
-                after = {"after": page["after"]} if page["after"] else {}
-                yield from page["items"]
-            if over:
-                return
-            time.sleep(POLL_S)
+    path = at(ROUTE, job_id, "logs")
+    if not follow:
+        yield from caller.listed(path, {}, PIECES_MAX)
+        return
+    with suppress(KeyboardInterrupt), output_feed(caller, path) as feed:
+        while not feed.is_over:
+            if piece := feed.next(POLL_S):
+                yield piece
 
 
 def _ask(job: dict[str, Any]) -> None:
     if not sys.stdin.isatty():
-        raise CommandRefused(f"Nobody is here to ask: add --yes, or run `tidemill jobs confirm {job['id']} --yes`.")
+        raise CommandRefused(
+            f"Nobody is here to ask: add --yes, or run `tidemill jobs confirm {short_id(job['id'])} --yes`."
+        )
     if not typer.confirm(f"Confirm, and hold {job['quote']['high']} {job['currency']}s?", err=True):
-        raise CommandRefused(f"Nothing is held. The quote can be confirmed later: `tidemill jobs confirm {job['id']}`.")
+        raise CommandRefused(
+            f"Nothing is held. The quote can be confirmed later: `tidemill jobs confirm {short_id(job['id'])}`."
+        )
 
 
 def _keep_result(caller: PoolCaller, result: dict[str, Any], folder: Path) -> list[Path]:

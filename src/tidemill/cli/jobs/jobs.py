@@ -1,28 +1,29 @@
 """`tidemill jobs`: what you order from the pool, from its quote to its result; and, for operators, everybody's."""
 
 from pathlib import Path
-from typing import Annotated
-from uuid import UUID
+from typing import Annotated, Any
 
 import typer
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.pool_caller import pool_caller
+from tidemill.cli.client.pool_caller import PoolCaller, pool_caller
+from tidemill.cli.client.references import JobReference, OwnerOption, at
 from tidemill.cli.jobs import job_watch
 from tidemill.cli.jobs.explanation_view import print_why_job
 from tidemill.cli.jobs.job_files import read_job, with_inputs
-from tidemill.cli.jobs.job_view import print_job, print_jobs, print_quote, print_results, say_plan
-from tidemill.cli.jobs.job_watch import ROUTE, order_job, results_of, wait_until_over
-from tidemill.cli.jobs.order_options import OutFolder, Private
+from tidemill.cli.jobs.job_progress import say_end, wait_until_over
+from tidemill.cli.jobs.job_view import print_job, print_jobs, print_quote, print_results, say_quote
+from tidemill.cli.jobs.job_watch import ROUTE, order_job, results_of
+from tidemill.cli.jobs.order_options import Explain, OutFolder, Private
 from tidemill.cli.jobs.private_results import made_private
 from tidemill.cli.terminal.command_group import CommandGroup
-from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, report
+from tidemill.cli.terminal.output import AsJson, CommandRefused, Exit, print_json, print_line, report
+from tidemill.core.ids import short_id
 from tidemill.core.jobs.job import JobState
 from tidemill.host.standard_error import say
 
 app = CommandGroup("Jobs: order, quote, confirm, follow, fetch the result.")
 
-Which = Annotated[UUID, typer.Argument(metavar="JOB", help="The job's id.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Confirm without asking.")]
 Wait = Annotated[bool, typer.Option("--wait", "-w", help="Wait until the job is over, and tell how far it is.")]
 
@@ -35,6 +36,7 @@ def submit(
     yes: Yes = False,
     wait: Wait = False,
     private: Private = False,
+    explain: Explain = False,
     as_json: AsJson = False,
 ) -> None:
     """Order a job from a file. It is quoted; with --confirm or --yes it is confirmed as well."""
@@ -42,11 +44,13 @@ def submit(
     body = made_private(body) if private else body
     job = order_job(caller, with_inputs(body, file.parent))
     if confirm or yes:
-        job = job_watch.ask_and_confirm(caller, job, yes=yes)
-        job = wait_until_over(caller, job["id"]) if wait else job
+        job = job_watch.ask_and_confirm(caller, job, yes=yes, explain=explain)
+        if wait:
+            _wait(caller, job, as_json=as_json)
+            return
     elif not as_json:
-        say_plan(job)
-        starts = f"Nothing is held yet: `tidemill jobs confirm {job['id']}` starts it."
+        say_quote(job, explain=explain)
+        starts = f"Nothing is held yet: `tidemill jobs confirm {short_id(job['id'])}` starts it."
         say(starts if job["quote"]["can_confirm"] else job["quote"]["why_not"])
     if as_json:
         print_json(job)
@@ -55,23 +59,25 @@ def submit(
 
 
 @app.command()
-def quote(job: Which, as_json: AsJson = False) -> None:
-    """What a job costs, and why. A quote that has expired is made anew."""
-    quote_view = pool_caller().ask("GET", f"{ROUTE}/{job}/quote")
+def quote(job: JobReference, explain: Explain = False, as_json: AsJson = False) -> None:
+    """What a job costs; with --explain every line of it, and why. A quote that has expired is made anew."""
+    quote_view = pool_caller().ask("GET", at(ROUTE, job, "quote"))
     if as_json:
         print_json(quote_view)
     else:
-        print_quote(quote_view)
+        print_quote(quote_view, explain=explain)
 
 
 @app.command()
-def confirm(job: Which, yes: Yes = False, wait: Wait = False, as_json: AsJson = False) -> None:
+def confirm(job: JobReference, yes: Yes = False, wait: Wait = False, as_json: AsJson = False) -> None:
     """Confirm a quote: its upper end is held, and the job's tasks wait for nodes."""
     caller = pool_caller()
-    job_view = caller.ask("GET", f"{ROUTE}/{job}")
-    quoted = {**job_view, "quote": caller.ask("GET", f"{ROUTE}/{job}/quote")}
+    job_view = caller.ask("GET", at(ROUTE, job))
+    quoted = {**job_view, "quote": caller.ask("GET", at(ROUTE, job, "quote"))}
     confirmed = job_watch.ask_and_confirm(caller, quoted, yes=yes)
-    confirmed = wait_until_over(caller, confirmed["id"]) if wait else confirmed
+    if wait:
+        _wait(caller, confirmed, as_json=as_json)
+        return
     report(
         f"The job is {confirmed['state']}: `tidemill jobs show {job}` tells how far it is.", confirmed, as_json=as_json
     )
@@ -80,7 +86,7 @@ def confirm(job: Which, yes: Yes = False, wait: Wait = False, as_json: AsJson = 
 @app.command("list")
 def list_jobs(
     state: Annotated[JobState | None, typer.Option(help="Only those in this state.")] = None,
-    owner: Annotated[UUID | None, typer.Option(help="Only those of this account, by its id; for operators.")] = None,
+    owner: OwnerOption = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most so many.")] = 100,
     as_json: AsJson = False,
 ) -> None:
@@ -96,26 +102,24 @@ def list_jobs(
 
 
 @app.command()
-def show(job: Which, as_json: AsJson = False) -> None:
+def show(job: JobReference, as_json: AsJson = False) -> None:
     """Show a job: where it is, what it waits for, what it costs and what it has cost."""
     caller = pool_caller()
-    job_view = caller.ask("GET", f"{ROUTE}/{job}")
+    job_view = caller.ask("GET", at(ROUTE, job))
     if as_json:
         print_json(job_view)
         return
-    waits = job_view["progress"]["waiting"] > 0
-    sentence = caller.ask("GET", f"{ROUTE}/{job}/explanation", query={"limit": "1"})["sentence"] if waits else None
-    print_job(job_view, waits_for=sentence)
+    print_job(job_view)
 
 
 @app.command()
 def why(
-    job: Which,
+    job: JobReference,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Show at most so many attempts.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Why the tasks of a job went where they went, and what those that wait wait for."""
-    explanation = pool_caller().ask("GET", f"{ROUTE}/{job}/explanation", query={"limit": str(limit)})
+    explanation = pool_caller().ask("GET", at(ROUTE, job, "explanation"), query={"limit": str(limit)})
     if as_json:
         print_json(explanation)
     else:
@@ -124,12 +128,12 @@ def why(
 
 @app.command()
 def logs(
-    job: Which,
+    job: JobReference,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep on until the job is over.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """What the tasks of a job print."""
-    for output in job_watch.output_of(pool_caller(), str(job), follow=follow):
+    for output in job_watch.output_of(pool_caller(), job, follow=follow):
         if as_json:
             print_json(output)
             continue
@@ -138,25 +142,25 @@ def logs(
 
 
 @app.command()
-def result(job: Which, out: OutFolder = None, as_json: AsJson = False) -> None:
-    """What came of each task of a job that is over; with --out the files themselves."""
+def result(job: JobReference, out: OutFolder = None, as_json: AsJson = False) -> None:
+    """What came of each task of a job that is over; with --out its files are fetched."""
     caller = pool_caller()
-    results = results_of(caller, str(job))
+    results = results_of(caller, job)
     files = job_watch.keep_results(caller, results, out) if out else []
     if as_json:
         print_json({"items": results, "files": [str(file) for file in files]})
         return
-    print_results(results)
+    print_results(results, fetched_from=None if out else job)
     for file in files:
-        say(f"{file} is there.")
+        say(str(file))
 
 
 @app.command()
-def cancel(job: Which, as_json: AsJson = False) -> None:
+def cancel(job: JobReference, as_json: AsJson = False) -> None:
     """Call a job off. What was delivered is judged and paid; the rest of what was held goes back."""
     caller = pool_caller()
-    caller.ask("POST", f"{ROUTE}/{job}/cancel")
-    job_view = caller.ask("GET", f"{ROUTE}/{job}")
+    caller.ask("POST", at(ROUTE, job, "cancel"))
+    job_view = caller.ask("GET", at(ROUTE, job))
     report(
         f"The job is called off; {job_view['held']} {job_view['currency']}s are still held.", job_view, as_json=as_json
     )
@@ -164,8 +168,8 @@ def cancel(job: Which, as_json: AsJson = False) -> None:
 
 @app.command()
 def extend(
-    job: Which,
-    hours: Annotated[float, typer.Option(min=0, max=24 * 90, help="How much later the deadline is to be.")] = 0,
+    job: JobReference,
+    hours: Annotated[float, typer.Option(min=0, help="How much later the deadline is to be.")] = 0,
     max_budget: Annotated[str | None, typer.Option(help="A larger budget, before the job is confirmed.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -173,10 +177,21 @@ def extend(
     if not hours and max_budget is None:
         raise CommandRefused("Say what to add: --hours, or --max-budget.")
     body: dict[str, object] = {"hours": hours, **({} if max_budget is None else {"max_budget": max_budget})}
-    job_view = pool_caller().ask("POST", f"{ROUTE}/{job}/extend", body)
+    job_view = pool_caller().ask("POST", at(ROUTE, job, "extend"), body)
     sentence = (
         f"The deadline is {moment(job_view['deadline_at'])} UTC."
         if hours
         else f"The budget is {job_view['max_budget']}."
     )
     report(sentence, job_view, as_json=as_json)
+
+
+def _wait(caller: PoolCaller, job: dict[str, Any], *, as_json: bool) -> None:
+    """Wait until a job is over and say what came of it; the exit code is that of `tidemill run`."""
+    job = wait_until_over(caller, job, to_stderr=as_json)
+    if as_json:
+        print_json(job)
+    else:
+        say_end(job, results_of(caller, job["id"]), job_watch.paid_of(caller, job["id"]), None)
+    if job["state"] != "completed":
+        raise typer.Exit(Exit.NO)

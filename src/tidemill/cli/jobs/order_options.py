@@ -18,6 +18,8 @@ from tidemill.core.jobs.kinds.task_body import Priority
 OutFolder = Annotated[Path | None, typer.Option("--out", "-o", help="Put the files of the result into this folder.")]
 Private = Annotated[bool, typer.Option("--private", help="Seal the results: only you and the pool's check open them.")]
 
+Explain = Annotated[bool, typer.Option("--explain", help="Show every line of the price, and the reasons.")]
+
 _Budget = Annotated[str, typer.Option(help="The most that it may cost, in credits; above, nothing is confirmed.")]
 _Urgency = Annotated[Priority, typer.Option(help="How urgent it is.")]
 _Tasks = Annotated[str | None, typer.Option(help="How many tasks, or a range such as 4..16; as it suits else.")]
@@ -32,6 +34,7 @@ class OrderOptions:
     tasks: _Tasks = None
     private: Private = False
     out: OutFolder = None
+    explain: Explain = False
     as_json: AsJson = False
 
     def order_fields(self) -> dict[str, Any]:

@@ -11,12 +11,14 @@ import typer
 from tidemill.cli.artefacts.artefacts import UploadPurpose, upload_file
 from tidemill.cli.client.pool_caller import PoolCaller, pool_caller
 from tidemill.cli.jobs.job_files import read_job
-from tidemill.cli.jobs.job_view import print_results, say_plan
-from tidemill.cli.jobs.job_watch import confirm_job, keep_results, order_job, paid_of, results_of, wait_until_over
+from tidemill.cli.jobs.job_progress import say_end, wait_until_over
+from tidemill.cli.jobs.job_view import say_quote
+from tidemill.cli.jobs.job_watch import confirm_job, keep_results, order_job, paid_of, results_of
 from tidemill.cli.jobs.order_options import OrderOptions, with_options
 from tidemill.cli.jobs.private_results import made_private
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import CommandRefused, Exit, print_json
+from tidemill.core.ids import short_id
 from tidemill.core.jobs.kinds.embed import INLINE_MAX, TEXT_MAX_BYTES
 from tidemill.core.jobs.kinds.matmul import SIDE_MAX, Element
 from tidemill.core.jobs.kinds.script import PROGRAM_MAX_BYTES
@@ -24,6 +26,9 @@ from tidemill.host.standard_error import say
 
 app = CommandGroup("Order a job, wait for it and fetch its result, in one line.")
 
+Seconds = Annotated[int, typer.Option(min=1, help="How many seconds it may take; then it is stopped.")]
+Memory = Annotated[int, typer.Option(min=16, help="Its memory, in MiB.")]
+InputFiles = Annotated[list[Path] | None, typer.Option("--input", help="A file that it finds below /inputs.")]
 Side = Annotated[int, typer.Option(min=1, max=SIDE_MAX, help="A side of the matrices: m × k times k × n.")]
 
 
@@ -65,16 +70,19 @@ def script(  # each is an option of the command
     program: Annotated[Path, typer.Argument(metavar="PROGRAM", help="A Python program; it writes below out/.")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGUMENT...", help="What it is given.")] = None,
     *,
-    seconds: Annotated[int, typer.Option(min=1, help="How long it may take.")] = 60,
-    memory: Annotated[int, typer.Option(min=16, help="Its memory, in MiB.")] = 512,
-    inputs: Annotated[list[Path] | None, typer.Option("--input", help="A file that it finds below /inputs.")] = None,
+    seconds: Seconds = 60,
+    memory: Memory = 512,
+    inputs: InputFiles = None,
     options: OrderOptions,
 ) -> None:
-    """Run a Python program. With --tasks each finds its number where {task} stands in its arguments."""
+    """Run a Python program: what it prints is shown, and what it writes below out/ is its result.
+
+    The same input must give the same bytes, since another node runs it again to check. With --tasks each task finds its
+    number where {task} stands among the arguments. After -- come arguments that begin with a dash.
+    """
     text = _text(program, PROGRAM_MAX_BYTES)
     parameters = {"seconds": seconds, "program": text, "arguments": list(arguments or ()), "memory_mib": memory}
-    input_ids = {file.name: upload_file(file, file.name, UploadPurpose.INPUT)["id"] for file in inputs or ()}
-    _run("script", parameters, input_ids, options)
+    _run("script", parameters, _uploaded(inputs), options)
 
 
 @app.command()
@@ -92,37 +100,77 @@ def render(  # each is an option of the command
     _run("render", parameters, {}, options)
 
 
+@app.command(context_settings={"allow_interspersed_args": False})
+@with_options
+def container(  # noqa: PLR0913  # each is an option of the command
+    image: Annotated[
+        str, typer.Argument(metavar="IMAGE", help="A name in a registry, or a tarball of `docker export`.")
+    ],
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="What it runs, with its arguments.")],
+    *,
+    seconds: Seconds = 60,
+    memory: Memory = 1024,
+    cores: Annotated[int, typer.Option(min=1, help="Its cores.")] = 1,
+    gpus: Annotated[int, typer.Option(min=0, help="Its GPUs.")] = 0,
+    variables: Annotated[list[str] | None, typer.Option("--env", help="NAME=VALUE for its environment.")] = None,
+    inputs: InputFiles = None,
+    options: OrderOptions,
+) -> None:
+    """Run a command in a container image. Options come before IMAGE; what follows it is the command's own."""
+    parameters: dict[str, Any] = {"seconds": seconds, "command": command, "memory_mib": memory, "cores": cores}
+    parameters |= {"devices": gpus, "environment": [_variable(text) for text in variables or ()]}
+    input_ids = _uploaded(inputs)
+    if Path(image).is_file():
+        input_ids["image"] = upload_file(Path(image), Path(image).name, UploadPurpose.INPUT)["id"]
+    else:
+        parameters["image"] = image
+    _run("container", parameters, input_ids, options)
+
+
 def _run(kind: str, parameters: dict[str, Any], inputs: dict[str, str], options: OrderOptions) -> None:
     body: dict[str, Any] = {"kind": kind, "parameters": parameters, "inputs": inputs, **options.order_fields()}
     caller = pool_caller()
     job = order_job(caller, made_private(body) if options.private else body)
-    say_plan(job)
-    if job["quote"]["can_confirm"] and not job["quote"]["nodes"]:
-        raise CommandRefused(
-            "No node that is online can do this, so nothing is held: `tidemill nodes show` tells of each node why. "
-            f"`tidemill jobs confirm {job['id']} --wait` has it wait for one that can."
-        )
-    confirm_job(caller, job)
-    _show_outcome(caller, wait_until_over(caller, job["id"]), options)
+    say_quote(job, explain=options.explain)
+    _refuse_hopeless(job)
+    job = confirm_job(caller, job)
+    say(f"Confirmed as job {short_id(job['id'])}.")
+    job = wait_until_over(caller, job, to_stderr=options.as_json)
+    finish_job(caller, job, options.out, as_json=options.as_json)
 
 
-def _show_outcome(caller: PoolCaller, job: dict[str, Any], options: OrderOptions) -> None:
-    """Show the result, its verdict and its price."""
+def _refuse_hopeless(job: dict[str, Any]) -> None:
+    """Confirm nothing that no node could do, or that nobody could check, today."""
+    quote = job["quote"]
+    if not quote["can_confirm"] or (quote["nodes"] and quote["can_be_checked"]):
+        return
+    why = "`tidemill nodes list` shows those that there are" if not quote["nodes"] else "so it would wait, unpaid"
+    raise CommandRefused(
+        f"Nothing is held: {why}. `tidemill jobs confirm {short_id(job['id'])} --wait` confirms it all the same."
+    )
+
+
+def finish_job(caller: PoolCaller, job: dict[str, Any], out: Path | None, *, as_json: bool) -> None:
+    """Show what came of a job that is over, and fetch its files; the exit code tells whether it is completed."""
     results = results_of(caller, job["id"])
-    files = keep_results(caller, results, options.out) if options.out else []
-    if options.as_json:
-        print_json({"job": job, "results": results, "files": [str(file) for file in files]})
+    files = keep_results(caller, results, out) if out else None
+    if as_json:
+        print_json({"job": job, "results": results, "files": [str(file) for file in files or ()]})
     else:
-        print_results(results)
-        for node, paid in paid_of(caller, job["id"]).items():
-            say(f"{node} was paid {paid} {job['currency']}s.")
-        say(f"The job {job['id']} is {job['state']}, and cost {job['spent']} {job['currency']}s.")
-        for file in files:
-            say(f"{file} is there.")
-        if options.out and not files:
-            say("The result has no files. A program leaves them below out/.")
+        say_end(job, results, paid_of(caller, job["id"]), files)
     if job["state"] != "completed":
         raise typer.Exit(Exit.NO)
+
+
+def _uploaded(files: list[Path] | None) -> dict[str, str]:
+    return {file.name: upload_file(file, file.name, UploadPurpose.INPUT)["id"] for file in files or ()}
+
+
+def _variable(text: str) -> dict[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise CommandRefused(f"--env {text} has no value: write it as NAME=VALUE.")
+    return {"name": name, "value": value}
 
 
 def _texts(file: Path) -> list[str]:

@@ -9,7 +9,7 @@ import typer
 
 from tidemill.cli.client.pool_caller import PoolCaller, pool_caller
 from tidemill.cli.jobs.job_view import counted, print_jobs
-from tidemill.cli.terminal.output import AsJson, print_json, print_line, print_table
+from tidemill.cli.terminal.output import AsJson, print_json, print_line, print_table, print_text
 
 _CLEAR = "\x1b[H\x1b[2J"
 _JOBS = 10
@@ -52,6 +52,8 @@ def _draw(state: dict[str, Any], *, clear: bool) -> None:
         f"them busy: {counted(status['devices'], 'GPU')}, {counted(status['cores'], 'core')}, "
         f"{status['memory_mib'] // 1024} GiB of memory."
     )
+    if queue["stopped"]:
+        print_text(queue["stopped"])
     print_line(f"Tasks that wait: {waiting}. Tasks that nodes have: {queue['placed']}.")
     if pricing["items"]:
         print_line("")

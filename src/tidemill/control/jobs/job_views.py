@@ -16,9 +16,11 @@ from tidemill.core.jobs.plans.job_changes import why_not
 from tidemill.core.jobs.private_results import envelope_for
 from tidemill.core.jobs.quotes.order import read_result_key
 from tidemill.core.jobs.quotes.quote import Quote, quote_from_json
+from tidemill.core.jobs.quotes.quote_words import notes_of, summary_of
 from tidemill.core.jobs.receipts import Receipt
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.jobs.results import ReaderKey
+from tidemill.core.jobs.shortfalls import over_budget
 from tidemill.core.money import credits_of
 from tidemill.core.settings.sections.money import MoneySettings
 from tidemill.store.jobs.job_views import Job, TaskResult
@@ -52,9 +54,12 @@ class QuoteView(View):
     currency: str = CREDIT
     hours_low: Hours
     hours_high: Hours
+    summary: str = Field(description="The quote in one line.")
+    notes: list[str] = Field(description="What to know before it is confirmed, in sentences.")
     lines: list[QuoteLineView]
     reasoning: list[str]
     expires_at: Timestamp
+    can_be_checked: bool = Field(description="Whether a node that is online can check its results.")
     can_confirm: bool = True
     why_not: str | None = Field(None, description="Why it cannot be confirmed as it is.")
 
@@ -81,6 +86,7 @@ class JobView(View):
     seen_by: str = Field(description="Who can see what, in a sentence or two.")
     quote: QuoteView | None
     progress: JobProgressView
+    waits_for: str | None = Field(None, description="What it waits for; null in lists, and while nothing waits.")
     max_budget: str | None
     held: str
     spent: str
@@ -155,15 +161,33 @@ class OutputPage(BaseModel):
     after: str
 
 
-def quote_view(quote: Quote, budget_uc: int | None, money: MoneySettings) -> QuoteView:
-    view = QuoteView.model_validate(quote)
-    refusal = why_not(quote, budget_uc)
-    why = None if refusal is None else refusal.sentence
-    return view.model_copy(update={"currency": money.currency, "can_confirm": refusal is None, "why_not": why})
+def quote_view(
+    quote: Quote, budget_uc: int | None, money: MoneySettings, stopped_placement: str | None = None
+) -> QuoteView:
+    refusal = why_not(quote, budget_uc, money.currency)
+    notes = notes_of(quote) if stopped_placement is None else [*notes_of(quote), stopped_placement]
+    if budget_uc is not None and quote.high_uc > budget_uc and not quote.has_runner:
+        notes.append(over_budget(quote.high_uc, budget_uc, money.currency).sentence)
+    fields = {name: getattr(quote, name) for name in _QUOTED}
+    return QuoteView.model_validate(
+        {
+            **fields,
+            "summary": summary_of(quote, money.currency),
+            "notes": notes,
+            "can_be_checked": quote.has_house or not quote.is_rerun,
+            "currency": money.currency,
+            "can_confirm": refusal is None,
+            "why_not": None if refusal is None else refusal.sentence,
+        }
+    )
 
 
-def job_view(job: Job, money: MoneySettings, now: Instant) -> JobView:
-    quote = None if job.quote is None else quote_view(quote_from_json(job.quote), job.budget_uc, money)
+def job_view(
+    job: Job, money: MoneySettings, now: Instant, *, stopped_placement: str | None = None, waits_for: str | None = None
+) -> JobView:
+    quote = (
+        None if job.quote is None else quote_view(quote_from_json(job.quote), job.budget_uc, money, stopped_placement)
+    )
     fields: Mapping[str, Any] = {name: getattr(job, name) for name in _SAME}
     return JobView(
         **fields,
@@ -174,6 +198,7 @@ def job_view(job: Job, money: MoneySettings, now: Instant) -> JobView:
         seen_by=SEEN_BY_ALL if job.asked.get("result_key") is None else SEEN_BY_YOU,
         quote=None if quote is None else _with_expiry(quote, job, now),
         progress=JobProgressView.model_validate(job),
+        waits_for=waits_for,
         max_budget=None if job.budget_uc is None else credits_of(job.budget_uc),
         held=credits_of(job.held_uc),
         spent=credits_of(job.spent_uc),
@@ -204,6 +229,22 @@ def _result_view(result: TaskResult, envelopes: list[str]) -> ResultView:
     )
 
 
+_QUOTED = (
+    "kind",
+    "size",
+    "tasks",
+    "nodes",
+    "devices",
+    "memory_mib",
+    "gpu_memory_mib",
+    "low_uc",
+    "high_uc",
+    "hours_low",
+    "hours_high",
+    "lines",
+    "reasoning",
+    "expires_at",
+)
 _SAME = (
     "id",
     "account_id",

@@ -18,7 +18,7 @@ from tidemill.control.http.problems import RouteRefused, documented, unless_refu
 from tidemill.control.http.references import JobId, OwnerFilter
 from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.http.views import API
-from tidemill.control.jobs import job_orders
+from tidemill.control.jobs import job_orders, job_waits
 from tidemill.control.jobs.job_logs import LogFollower, followed
 from tidemill.control.jobs.job_views import (
     AttemptUsePage,
@@ -51,6 +51,8 @@ from tidemill.store.query import Connection
 router = APIRouter(prefix=f"{API}/marketplace/jobs", tags=["jobs"], route_class=GuardedRoute)
 
 _SWEPT = 10_000
+_HOURS_MAX = 1_000_000
+"""No deadline is that far away; what a job may get is said in its refusal."""
 
 OrderBody = Annotated[
     dict[str, Any],
@@ -87,7 +89,7 @@ class JobConfirmation(BaseModel):
 
 
 class Extension(BaseModel):
-    hours: float = Field(0, ge=0, le=24 * 90, description="How much later the deadline is to be.")
+    hours: float = Field(0, ge=0, le=_HOURS_MAX, description="How much later the deadline is to be.")
     max_budget: str | float | int | None = Field(None, description="A larger budget, before the job is confirmed.")
 
 
@@ -112,7 +114,7 @@ async def order(body: OrderBody, control: ControlPart, caller: CallerPart, once:
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
         quote = await job_orders.price_order(control, transaction, job_order, supply, account_id)
         job = await job_orders.draft(transaction, control, body, job_order, quote, account_id)
-        return _answer(control, job, now, status=201)
+        return await _answer(control, transaction, job, now, status=201)
 
     async with control.pricing.turn(account_id):
         return await once.answer(effect)
@@ -137,8 +139,11 @@ async def list_jobs(
 
 @router.get("/{job_id}", responses=documented(404, 422))
 async def show(job_id: JobId, control: ControlPart, caller: CallerPart) -> JobView:
-    """One job: where it is, what it costs and what it has cost."""
-    return job_view(await _readable(control, caller, job_id), control.settings.money, control.clock.now())
+    """One job: where it is, what it waits for, what it costs and what it has cost."""
+    job, stopped = await _readable(control, caller, job_id), await _stopped(control)
+    waits_for = await job_waits.waits_for(control, job, stopped)
+    money, now = control.settings.money, control.clock.now()
+    return job_view(job, money, now, stopped_placement=stopped, waits_for=waits_for)
 
 
 @router.get("/{job_id}/quote", responses=documented(404, 409, 422))
@@ -150,7 +155,7 @@ async def show_quote(job_id: JobId, control: ControlPart, caller: CallerPart) ->
     quote = quote_from_json(job.quote)
     if job.state is JobState.QUOTED and now >= job.quote_expires_at:
         quote = await job_orders.requote(control, job)
-    return quote_view(quote, job.budget_uc, control.settings.money)
+    return quote_view(quote, job.budget_uc, control.settings.money, await _stopped(control))
 
 
 @router.post("/{job_id}/confirm", response_model=JobView, responses=documented(400, 402, 404, 409, 413, 422))
@@ -167,7 +172,7 @@ async def confirm(
 
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
         job = await job_orders.confirm(transaction, control, caller, job_id, at_most_uc, now)
-        return _answer(control, job, now)
+        return await _answer(control, transaction, job, now)
 
     async with control.pricing.turn(_account(caller)):
         return await once.answer(effect)
@@ -239,7 +244,7 @@ async def cancel(job_id: JobId, control: ControlPart, caller: CallerPart, once: 
 
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
         unless_refused(await jobs.call_off(transaction, job_id, _whose(caller), control.ids, now))
-        return _answer(control, await _changed(transaction, job_id), now)
+        return await _answer(control, transaction, await _changed(transaction, job_id), now)
 
     answer = await once.answer(effect)
     await _sweep(control)
@@ -253,12 +258,12 @@ async def extend(
     """More time for a job that was confirmed, or a larger budget for one that was not."""
     budget = extension.max_budget
     budget_uc = None if budget is None else unless_refused(micro_credits(budget))
-    more = JobExtension(int(extension.hours * HOUR), budget_uc)
+    more = JobExtension(int(extension.hours * HOUR), budget_uc, control.settings.money.currency)
 
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
         await job_orders.refuse_while_stopped(transaction)
         unless_refused(await jobs.extend(transaction, job_id, _whose(caller), more, control.ids, now))
-        return _answer(control, await _changed(transaction, job_id), now)
+        return await _answer(control, transaction, await _changed(transaction, job_id), now)
 
     return await once.answer(effect)
 
@@ -283,8 +288,18 @@ async def _changed(transaction: Connection, job_id: UUID) -> Job:
     return job
 
 
-def _answer(control: Control, job: Job, now: Instant, *, status: int = 200) -> HttpAnswer:
-    return HttpAnswer(status, job_view(job, control.settings.money, now).model_dump_json().encode())
+async def _stopped(control: Control) -> str | None:
+    async with control.route_database.connection() as connection:
+        return await job_waits.stopped_placement(connection)
+
+
+async def _answer(
+    control: Control, transaction: Connection, job: Job, now: Instant, *, status: int = 200
+) -> HttpAnswer:
+    stopped = await job_waits.stopped_placement(transaction)
+    waits_for = stopped if job.waiting else None
+    view = job_view(job, control.settings.money, now, stopped_placement=stopped, waits_for=waits_for)
+    return HttpAnswer(status, view.model_dump_json().encode())
 
 
 def _whose(caller: Caller) -> UUID | None:
