@@ -159,7 +159,7 @@ async def test_an_approval_that_cannot_be_posted_leaves_the_adjustment_proposed(
 ) -> None:
     asked = await proposed_by_ann(pool, LedgerAccount(AccountKind.BONUS_FUND), BANK)
     refused = pool.run("ledger", "approve", asked, **operators[1])
-    assert (refused.returncode, refused.stderr) == (1, PostingRefusal.INSUFFICIENT_FUNDS.sentence + "\n")
+    assert (refused.returncode, "the account to debit has 0 available" in refused.stderr) == (1, True), refused.stderr
     assert asked in {one["id"] for one in pool.json("ledger", "adjustments", "--state", "proposed")}
 
 

@@ -10,8 +10,9 @@ from uuid import UUID
 
 from tidemill.core.accounts.roles import is_person
 from tidemill.core.clock import Instant
+from tidemill.core.ids import short_id
 from tidemill.core.ledger.entries import PostingRefusal, Transfer
-from tidemill.core.money import AMOUNT_MAX_UC
+from tidemill.core.money import AMOUNT_MAX_UC, AmountObjection, credits_of
 from tidemill.core.reasons import ReasonRefusal, checked_reason
 from tidemill.core.refusals import Refusal
 
@@ -80,3 +81,14 @@ def settle(adjustment: Adjustment | None, *, approve: bool, by: str, now: Instan
         return AdjustmentRefusal.SECOND_OPERATOR_NEEDED
     state = AdjustmentState.APPROVED if approve else AdjustmentState.REJECTED
     return replace(adjustment, state=state, decided_by=by, decided_at=now)
+
+
+def too_little(adjustment: Adjustment, available_uc: int) -> AmountObjection:
+    """The account to debit has less available than the adjustment takes: nothing was posted."""
+    sentence = (
+        f"This adjustment takes {credits_of(adjustment.amount_uc)}, and the account to debit has "
+        f"{credits_of(available_uc)} available: reject it with `tidemill ledger reject {short_id(adjustment.id)}`, or "
+        "add to the account first."
+    )
+    amounts = {"needed": adjustment.amount_uc, "available": available_uc}
+    return AmountObjection(PostingRefusal.INSUFFICIENT_FUNDS, sentence, amounts)

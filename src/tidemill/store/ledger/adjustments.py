@@ -8,7 +8,8 @@ from tidemill.core.clock import Instant
 from tidemill.core.events.log import AccountFrozen, AdjustmentProposed, AdjustmentSettled
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import Adjustment, AdjustmentRefusal, AdjustmentState, FreezeRefusal, PostingRefusal
-from tidemill.core.ledger.adjustments import propose, settle
+from tidemill.core.ledger.adjustments import propose, settle, too_little
+from tidemill.core.money import AmountObjection
 from tidemill.core.reasons import ReasonRefusal, checked_reason
 from tidemill.core.refusals import Refusal
 from tidemill.store.events import events
@@ -67,7 +68,7 @@ async def propose_adjustment(transaction: Connection, wanted: Adjustment, ids: I
 
 async def settle_adjustment(
     transaction: Connection, adjustment_id: UUID, *, approve: bool, by: str, ids: Ids, now: Instant
-) -> Adjustment | Refusal:
+) -> Adjustment | Refusal | AmountObjection:
     """Approve an adjustment and post it, or reject it. If it is refused, the caller's transaction must not commit."""
     proposed = await _LIST.row(transaction, id=adjustment_id, state=None, before=None, limit=1)
     settled = settle(proposed, approve=approve, by=by, now=now)
@@ -77,6 +78,8 @@ async def settle_adjustment(
         return AdjustmentRefusal.ALREADY_DECIDED
     if approve:
         (outcome,) = await ledger.post(transaction, [settled.transfer], ids, now)
+        if outcome.refusal is PostingRefusal.INSUFFICIENT_FUNDS:
+            return too_little(settled, await ledger.available_by_id(transaction, settled.debit_id))
         if outcome.refusal is not None:
             return outcome.refusal
     await events.append(transaction, [AdjustmentSettled(adjustment_id, settled.state.value, by)], ids, now)

@@ -141,10 +141,15 @@ async def look(transaction: Connection, batch: Sequence[Entry], books: Books) ->
 
 async def available_uc(connection: Connection, account: LedgerAccount) -> int:
     """The available balance of an account that never goes below zero; 0 if it is not open."""
-    row = await _ACCOUNTS.row(connection, ids=[account.id])
+    return await available_by_id(connection, account.id)
+
+
+async def available_by_id(connection: Connection, account_id: UUID) -> int:
+    """The same by the account's id."""
+    row = await _ACCOUNTS.row(connection, ids=[account_id])
     if row is None:
         return 0
-    assert row.available_uc is not None, f"{account.kind} accounts may go below zero"
+    assert row.available_uc is not None, "whoever has no floor is never short"
     return row.available_uc
 
 
