@@ -15,7 +15,6 @@ from tests.worlds.pools.pool import TIDEMILL, Running
 from tidemill.cli.main import root_command
 from tidemill.cli.terminal.completion_words import FILES, suggestions
 from tidemill.core.accounts.keys import write_key
-from tidemill.core.ids import short_id
 
 LIVE = {"JOB": [("98fca808", "matmul completed"), ("last", "the newest job")], "NODE": [("0badf00d", "attic")]}
 
@@ -113,7 +112,7 @@ def test_ids_of_the_pool_are_completed_with_their_names(shared_pool: Running, pe
     desk.keep(person, people.session(person))
     key = desk.json("keys", "create", "ci", "--scope", "account:read")
     offered = desk.run("complete", "--", "keys", "revoke", "")
-    assert offered.stdout == f"{short_id(key['id'])}\tci\n"
+    assert offered.stdout == f"{key['about']['prefix']}\tci\n"
 
 
 def test_a_pool_that_does_not_answer_is_waited_for_less_than_a_second_and_in_silence(tmp_path: Path) -> None:

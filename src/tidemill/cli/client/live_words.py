@@ -73,7 +73,7 @@ def _nodes() -> Words:
 
 
 def _keys() -> Words:
-    return [(short_id(key["id"]), str(key["name"])) for key in _items("/account/keys")]
+    return [(str(key["prefix"]), str(key["name"])) for key in _items("/account/keys")]
 
 
 def _artefacts() -> Words:
