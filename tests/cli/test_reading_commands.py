@@ -16,6 +16,8 @@ from tidemill.cli.terminal.output import Exit
 _ID = str(UUID(int=7))
 
 READING: Mapping[str, tuple[str, ...]] = {
+    "completion": ("bash",),
+    "complete": ("jobs", ""),
     "status": (),
     "events": (),
     "config": (),

@@ -1,6 +1,7 @@
 """`tidemill audit`: the trail of every act that security depends on. Verifying needs a database, or only a file."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -189,4 +190,5 @@ def _utc(at: datetime) -> Instant:
 
 
 def _row(act: Act) -> tuple[str, ...]:
-    return str(act.number), f"{as_datetime(act.at):%Y-%m-%d %H:%M:%S}", act.kind, act.subject, act.body
+    body = ", ".join(f"{name}: {value}" for name, value in json.loads(act.body).items())
+    return str(act.number), f"{as_datetime(act.at):%Y-%m-%d %H:%M:%S}", act.kind, act.subject, body
