@@ -56,7 +56,7 @@ COMP_WORDS=("$TIDEMILL" "$@"); COMP_CWORD=$#; COMP_TYPE=${ASKED:-9}
 _tidemill; printf '%s\\n' "${COMPREPLY[@]}"
 """
 ZSH = """
-autoload -U compinit; compinit -D -d /dev/null 2>/dev/null
+autoload -U compinit; compinit -D
 source <("$TIDEMILL" completion zsh)
 _describe() { print -l -- "${found[@]}" }
 _files() { print -- files }
