@@ -99,7 +99,7 @@ def test_events_are_listed_and_followed(pool: Pool) -> None:
     assert listed[0]["kind"] == "pool.created"
     followed = pool.run("events", "--follow", "--json", "--limit", str(len(listed)))
     assert [json.loads(line) for line in followed.stdout.splitlines()] == listed
-    assert "pool.created" in pool.run("events", "--limit", "1").stdout
+    assert "The pool began, with Tidemill" in pool.run("events", "--limit", "1").stdout
 
 
 def test_the_shell_speaks_sql_as_the_program_or_the_owner(pool: Pool) -> None:

@@ -13,8 +13,8 @@ from tests.worlds.pools.people import people_of
 from tests.worlds.pools.pool import Running, pool_in, until
 from tests.worlds.pools.wire_agents import simulated
 from tests.worlds.pools.work_pools import QUICK, Hands, door_of, hands
-from tidemill.cli.nodes.node_events import sentence
 from tidemill.cli.nodes.node_view import print_node
+from tidemill.core.events.node_sentences import sentence
 from tidemill.core.nodes.machine.hardware import Machine
 
 LOOK_S = 1.0

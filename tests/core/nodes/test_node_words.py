@@ -6,11 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from tidemill.cli.nodes.node_events import NODE_KINDS, sentence
-from tidemill.cli.nodes.rule_words import wish, written
+from tidemill.cli.nodes.rule_words import wish
 from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.clock import Instant
 from tidemill.core.events.log import KINDS, Event
+from tidemill.core.events.node_sentences import NODE_KINDS, sentence
 from tidemill.core.jobs.events import ReceiptsRefused, ReviewAsked, ReviewDecided, TimesDoubted
 from tidemill.core.nodes.challenge.events import NodeChallengeFailed, NodeChallengePassed
 from tidemill.core.nodes.challenge.figures import Figures, MachineFigures
@@ -36,6 +36,7 @@ from tidemill.core.nodes.health.events import (
     NodeReportsDropped,
 )
 from tidemill.core.nodes.rules.rule_book import RuleBook, RuleOrigin, book_json, change
+from tidemill.core.nodes.rules.rule_texts import written
 
 OWNER, NODE, TOKEN = UUID(int=1), UUID(int=2), UUID(int=3)
 ANNA = f"account:{OWNER}"

@@ -11,11 +11,12 @@ from tidemill.agent.home.home import prepare
 from tidemill.agent.home.rules_file import RulesFile
 from tidemill.cli.agent.agent_home import agent_settings, member_home
 from tidemill.cli.client.local_pool import operator_name
-from tidemill.cli.nodes.rule_words import EXAMPLES, NAMES, wish, written
+from tidemill.cli.nodes.rule_words import EXAMPLES, NAMES, wish
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table
 from tidemill.core.clock import as_datetime
 from tidemill.core.nodes.rules.rule_book import RuleBook, RuleEntry, RuleOrigin, book_json
+from tidemill.core.nodes.rules.rule_texts import written
 from tidemill.core.refusals import Refusal
 from tidemill.host.clocks import wall
 from tidemill.host.standard_error import say

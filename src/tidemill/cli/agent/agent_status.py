@@ -7,8 +7,8 @@ from tidemill.agent.home.home import Home, running_pid
 from tidemill.agent.home.identity import read_membership
 from tidemill.agent.home.status_file import read_status
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.nodes.rule_words import written
 from tidemill.cli.terminal.output import print_fields, print_json, print_line
+from tidemill.core.nodes.rules.rule_texts import written
 from tidemill.host.clocks import wall
 
 

@@ -3,6 +3,8 @@
 Strangers read what is public, and everybody what concerns them; operators read all of it.
 """
 
+import shutil
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,7 +16,9 @@ from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.pool_caller import reader
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line
 from tidemill.core.events.log import Cursor
+from tidemill.core.events.sentences import sentence
 from tidemill.core.faults import Fault, NotRunning
+from tidemill.host.standard_error import printable
 
 _PAGE = 500
 _POLL_S = 2.0
@@ -32,7 +36,7 @@ def events(
     limit: Annotated[int | None, typer.Option(min=1, help="Show at most so many.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the pool's events, oldest first."""
+    """Show the pool's events in words, oldest first; --json shows all of each."""
     if after != _START and Cursor.parse(after) is None:
         raise CommandRefused(f"{after} is not a cursor: leave it out to begin at the start.")
     with suppress(KeyboardInterrupt):
@@ -68,6 +72,8 @@ def _read(after: str, *, follow: bool) -> Iterator[dict[str, Any]]:
 
 
 def _print(event: dict[str, Any]) -> None:
-    subject, body = event["subject"], event["body"]
-    shown = "  ".join(f"{name}={value}" for name, value in body.items() if f":{value}" not in subject)
-    print_line(f"{moment(event['at'])}  {event['kind']:<20}  {subject}  {shown}")
+    """One line an event. A terminal shows as much of it as one line takes; a file gets all of it."""
+    words = sentence(event["kind"], event["body"])
+    line = printable(f"{moment(event['at'])[-14:]}  {words}").replace("\n", " ")
+    width = shutil.get_terminal_size().columns
+    print_line(line if not sys.stdout.isatty() or len(line) <= width else line[: width - 1] + "…")

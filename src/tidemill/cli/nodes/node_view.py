@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.nodes.node_events import operations
-from tidemill.cli.nodes.rule_words import written
 from tidemill.cli.terminal.output import print_json, print_line, print_table
+from tidemill.core.events.node_sentences import operations
+from tidemill.core.nodes.rules.rule_texts import written
 from tidemill.host.standard_error import say
 
 _COLUMNS = ("name", "state", "devices", "agent", "last heard (UTC)")

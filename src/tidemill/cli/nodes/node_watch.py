@@ -10,8 +10,8 @@ from typing import Any
 
 from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.pool_caller import PoolCaller
-from tidemill.cli.nodes.node_events import NODE_KINDS, sentence
 from tidemill.cli.terminal.output import print_json, print_line
+from tidemill.core.events.node_sentences import NODE_KINDS, sentence
 
 _POLL_S = 2.0
 _NAMED = 10_000

@@ -13,12 +13,12 @@ from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.pool_caller import PoolCaller, pool_caller
 from tidemill.cli.jobs.explanation_view import print_considered
 from tidemill.cli.nodes import join_tokens
-from tidemill.cli.nodes.node_events import sentence
 from tidemill.cli.nodes.node_view import NONE_YET, print_node, print_nodes, rule_rows
 from tidemill.cli.nodes.node_watch import follow
 from tidemill.cli.nodes.rule_words import EXAMPLES, NAMES, wish
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_fields, print_json, print_line, report
+from tidemill.core.events.node_sentences import sentence
 from tidemill.host.standard_error import say
 
 app = CommandGroup("Your machines in the pool.\n\nWhat is done on a machine itself is in `tidemill agent`.")

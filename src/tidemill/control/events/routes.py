@@ -9,7 +9,7 @@ from uuid import UUID
 import structlog
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BaseModel, BeforeValidator, Field
 
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit, device_of
 from tidemill.control.http.counted_stream import CountedStream, check_room
@@ -20,6 +20,7 @@ from tidemill.control.http.views import API, Timestamp, View
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.accounts.sessions import SessionOrigin
 from tidemill.core.events.log import LOG_START, Cursor, EventReader, RecordedEvent, may_read
+from tidemill.core.events.sentences import sentence
 from tidemill.core.faults import DatabaseFault
 
 _RECENT = 100
@@ -43,6 +44,7 @@ class EventView(View):
     kind: str
     subject: str
     body: dict[str, Any]
+    sentence: str = Field("", description="The event in words, for people.")
 
 
 @dataclass(frozen=True)
@@ -171,12 +173,16 @@ async def _parse(control: Control, text: str | None) -> Cursor | None:
 
 def _page_view(event_page: _Page) -> EventPage:
     return EventPage(
-        items=[EventView.model_validate(event) for event in event_page.items],
+        items=[_view(event) for event in event_page.items],
         has_more=event_page.has_more,
         after=event_page.after or "",
     )
 
 
+def _view(event: RecordedEvent) -> EventView:
+    return EventView.model_validate(event).model_copy(update={"sentence": sentence(event.kind, event.body)})
+
+
 def _as_sse(event: RecordedEvent) -> str:
-    content = EventView.model_validate(event).model_dump_json()
+    content = _view(event).model_dump_json()
     return f"id: {event.cursor}\ndata: {content}\n\n"

@@ -1,25 +1,28 @@
-"""Events of nodes as sentences. An event of an unknown kind is shown as its names and values."""
+"""Events of nodes as sentences, for who looks at one node. An unknown kind is shown as its names and values."""
 
+import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
-from tidemill.cli.nodes.rule_words import written
 from tidemill.core.clock import SECOND
+from tidemill.core.ids import short_id
+from tidemill.core.nodes.rules.rule_texts import written
 
 NODE_KINDS = ("node.", "join_token.", "link.refused")
 """The prefixes of the kinds of events about nodes and their tokens."""
 
-_Body = Mapping[str, Any]
+EventBody: TypeAlias = Mapping[str, Any]
 
 
 def sentence(event: Mapping[str, Any]) -> str:
     """One event as a sentence. Another version may have written it, so a field may be missing or differ in form."""
-    as_sentence = _SENTENCES.get(event["kind"])
+    kind, body = event["kind"], event["body"]
+    as_sentence = TABLE.get(kind)
     try:
-        return as_sentence(event["body"]) if as_sentence else _plain(event)
-    except (LookupError, TypeError, ValueError, OverflowError):
-        return _plain(event)
+        return as_sentence(body) if as_sentence else plain(kind, body)
+    except (LookupError, TypeError, ValueError, OverflowError, AttributeError):
+        return plain(kind, body)
 
 
 def operations(speed: int) -> str:
@@ -27,79 +30,86 @@ def operations(speed: int) -> str:
     return f"{speed / 10**9:,.1f} billion operations a second"
 
 
-def _plain(event: Mapping[str, Any]) -> str:
-    body = ", ".join(
-        f"{name}={value}" for name, value in event["body"].items() if name not in ("account_id", "node_id")
-    )
-    return f"{event['kind']}: {body}" if body else event["kind"]
+def plain(kind: str, body: EventBody) -> str:
+    """The names and values of an event that has no words here."""
+    named = ((name, value) for name, value in body.items() if name not in ("account_id", "node_id"))
+    shown = ", ".join(f"{name}={_value(value)}" for name, value in named)
+    return f"{kind}: {shown}" if shown else kind
 
 
-def _actor(body: _Body) -> str:
-    owner = f"account:{body['account_id']}"
-    return "its owner" if body["by"] == owner else body["by"]
+def _value(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
 
 
-def _reason(body: _Body) -> str:
+def _actor(body: EventBody) -> str:
+    """Who did it: its owner, another account by its short id, or a name as the pool knows it."""
+    who = str(body["by"])
+    if who == f"account:{body['account_id']}":
+        return "its owner"
+    return f"account {short_id(who)}" if who.startswith("account:") else who
+
+
+def _reason(body: EventBody) -> str:
     return f": {body['reason']}" if body["reason"] else "."
 
 
-def _token_made(body: _Body) -> str:
+def _token_made(body: EventBody) -> str:
     until = datetime.fromtimestamp(body["expires_at_us"] / SECOND, UTC)
     machines = "1 machine" if body["uses_max"] == 1 else f"{body['uses_max']} machines"
     return f"{_actor(body)} made the join token {body['name']}, for {machines}, until {until:%Y-%m-%d %H:%M:%S}."
 
 
-def _joined(body: _Body) -> str:
+def _joined(body: EventBody) -> str:
     house = " as a machine of the house" if body["house"] else ""
     return f"{body['name']} joined{house} from {body['address']}, with the agent {body['agent']}."
 
 
-def _suspended(body: _Body) -> str:
-    return f"{'Suspended' if body['suspended'] else 'No longer suspended'}, by {body['by']}{_reason(body)}"
+def _suspended(body: EventBody) -> str:
+    return f"{'Suspended' if body['suspended'] else 'No longer suspended'}, by {_actor(body)}{_reason(body)}"
 
 
-def _rules(body: _Body) -> str:
+def _rules(body: EventBody) -> str:
     rules = body["rules"].items()
     changes = [f"{name}={written(name, value)}" if value is not None else f"{name} taken away" for name, value in rules]
     origin = "in the pool" if body["place"] == "pool" else "on the machine"
     return f"Rules set {origin} by {_actor(body)}: {' '.join(changes)}"
 
 
-def _link_refused(body: _Body) -> str:
+def _link_refused(body: EventBody) -> str:
     times = "" if body["times"] == 1 else f" {body['times']} times"
     return f"Somebody at {body['address']} called as an agent and was turned away{times}: {body['code']}."
 
 
-def _raised(body: _Body) -> str:
+def _raised(body: EventBody) -> str:
     return f"Alert {_alert(body)}: {body['sentence']}"
 
 
-def _alert(body: _Body) -> str:
+def _alert(body: EventBody) -> str:
     return body["alert"] if body["device"] < 0 else f"{body['alert']} of device {body['device']}"
 
 
-def _hardware(body: _Body) -> str:
+def _hardware(body: EventBody) -> str:
     devices = ", ".join(body["devices"]) or "none"
     return f"The machine says what it has; devices: {devices}. New or changed: {', '.join(body['changed'])}."
 
 
-def _dropped(body: _Body) -> str:
+def _dropped(body: EventBody) -> str:
     return f"Reports were dropped before they arrived: {body['full']} for want of room, {body['damaged']} damaged."
 
 
-def _passed(body: _Body) -> str:
+def _passed(body: EventBody) -> str:
     of_devices = " ".join(_figures(device) for device in body["devices"])
     machine = body["machine"]
     of_machine = f"{machine['measured_cores']:,} cores and {machine['measured_mib']:,} MiB of memory count."
     return " ".join(filter(None, ("It showed what it claims.", of_devices, of_machine, *body["sentences"])))
 
 
-def _figures(device: _Body) -> str:
+def _figures(device: EventBody) -> str:
     speed = operations(device["measured_ops_per_s"])
     return f"Device {device['index']}, {device['name']}: {device['measured_mib']:,} MiB shown, {speed}."
 
 
-_SENTENCES: Mapping[str, Callable[[_Body], str]] = {
+TABLE: Mapping[str, Callable[[EventBody], str]] = {
     "join_token.made": _token_made,
     "join_token.revoked": lambda body: f"{_actor(body)} revoked the join token {body['name']}.",
     "link.refused": _link_refused,
