@@ -49,7 +49,6 @@ class Row(Enum):
     JOBS_READ = auto()
     JOBS_WRITE = auto()
     JOBS_ORDER = auto()
-    MARKET_READ = auto()
     POOL_READ = auto()
     POOL_WRITE = auto()
     POOL_IN_PERSON = auto()
@@ -147,9 +146,9 @@ ROWS = {
     "GET /api/v1/marketplace/jobs/{job_id}/result": Row.JOBS_READ,
     "POST /api/v1/marketplace/jobs/{job_id}/cancel": Row.JOBS_WRITE,
     "POST /api/v1/marketplace/jobs/{job_id}/extend": Row.JOBS_WRITE,
-    "GET /api/v1/marketplace/cluster/status": Row.MARKET_READ,
-    "GET /api/v1/marketplace/pricing": Row.MARKET_READ,
-    "GET /api/v1/marketplace/queue": Row.MARKET_READ,
+    "GET /api/v1/marketplace/cluster/status": Row.OPEN,
+    "GET /api/v1/marketplace/pricing": Row.OPEN,
+    "GET /api/v1/marketplace/queue": Row.OPEN,
     "GET /api/v1/admin/accounts": Row.POOL_READ,
     "GET /api/v1/admin/accounts/{account_id}": Row.POOL_READ,
     "POST /api/v1/admin/accounts/{account_id}/block": Row.POOL_IN_PERSON,
@@ -200,7 +199,6 @@ SAYS: dict[Row, RouteRule] = {
     Row.JOBS_READ: RouteRule(_EVERYBODY, ObjectScope.OWN_OR_ALL, Scope.JOBS_READ, fresh=False),
     Row.JOBS_WRITE: RouteRule(_EVERYBODY, ObjectScope.OWN_OR_ALL, Scope.JOBS_WRITE, fresh=False),
     Row.JOBS_ORDER: RouteRule(_EVERYBODY, ObjectScope.OWN, Scope.JOBS_WRITE, fresh=False),
-    Row.MARKET_READ: RouteRule(_EVERYBODY, ObjectScope.ALL, Scope.JOBS_READ, fresh=False),
     Row.METRICS: RouteRule(_OPERATOR, ObjectScope.ALL, Scope.METRICS_READ, before_set_up=True),
     Row.POOL_READ: RouteRule(_OPERATOR, ObjectScope.ALL, Scope.POOL_READ, fresh=False),
     Row.POOL_WRITE: RouteRule(_OPERATOR, ObjectScope.ALL, Scope.POOL_WRITE, fresh=False),
@@ -212,7 +210,7 @@ SAYS: dict[Row, RouteRule] = {
 POOL_ROWS = {Row.METRICS, Row.POOL_READ, Row.POOL_WRITE, Row.POOL_IN_PERSON, Row.POOL_FRESH}
 SHARED_ROWS = {
     *(Row.NODES_READ, Row.NODES_WRITE, Row.ARTEFACTS_READ, Row.ARTEFACTS_WRITE, Row.MODELS_READ),
-    *(Row.JOBS_READ, Row.JOBS_WRITE, Row.MARKET_READ),
+    *(Row.JOBS_READ, Row.JOBS_WRITE),
 }
 """What acts on one's own objects, and for operators on all; and what everybody may see."""
 
@@ -235,7 +233,6 @@ SCOPES = {
     Row.JOBS_READ: Scope.JOBS_READ,
     Row.JOBS_WRITE: Scope.JOBS_WRITE,
     Row.JOBS_ORDER: Scope.JOBS_WRITE,
-    Row.MARKET_READ: Scope.JOBS_READ,
     Row.METRICS: Scope.METRICS_READ,
     Row.POOL_READ: Scope.POOL_READ,
     Row.POOL_WRITE: Scope.POOL_WRITE,

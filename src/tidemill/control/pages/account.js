@@ -8,6 +8,7 @@ import { ask, forget, logOut, send, whenSessionChanges, whenStale } from "/pages
 import { keepCodes, switchOn } from "/pages/second_factor.js";
 import { showKeys } from "/pages/keys.js";
 import { showVisits } from "/pages/visits.js";
+import { showWork } from "/pages/work.js";
 
 const FREE = ["customer", "provider"];
 let account = null;
@@ -18,7 +19,7 @@ whenSessionChanges(() => location.reload());
 whenPressed(byId("leave"), async () => { await logOut(); location.assign("/login"); });
 try {
   show(await ask("GET", "/account"));
-  await Promise.all([showKeys(account.roles), showVisits()]);
+  await Promise.all([showKeys(account.roles), showVisits(), showWork(account)]);
   document.body.classList.add("known");
 } catch (problem) {
   if (problem.status === 401) {
@@ -53,7 +54,7 @@ whenSent(byId("roles-form"), async ({ roles }, form) => {
   if (!roles.length && !account.roles.some((role) => !FREE.includes(role))) throw new InputProblem("roles_missing");
   await ask("POST", "/account/roles", { roles });
   await look();
-  await showKeys(account.roles);
+  await Promise.all([showKeys(account.roles), showWork(account)]);
   tell(form, () => text("saved"), "good");
 });
 whenSent(byId("kyc-form"), async () => { await ask("POST", "/account/kyc"); await look(); });

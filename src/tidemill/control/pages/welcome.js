@@ -1,13 +1,15 @@
-/* The page that a newcomer opens first: the state of the pool, its events, and the way to log in. */
+/* The page that a newcomer opens first: the state of the pool, what it has for sale, its events, the way to log in. */
 
-import { begin, byId, element, moment, texted } from "/pages/page.js";
-import { Problem, ask, maybeInside } from "/pages/pool.js";
+import { begin, byId, element, moment, say, texted } from "/pages/page.js";
+import { Problem, ask, maybeInside, send } from "/pages/pool.js";
 
 const EVENTS_MAX = 20;
 
 begin("welcome_title");
 showState();
+showSupply();
 setInterval(showState, 5000);
+setInterval(showSupply, 30000);
 if (maybeInside()) await showWhoIsInside();
 new EventSource("/api/v1/events?after=recent").onmessage = showEvent;
 
@@ -35,11 +37,34 @@ async function showState() {
   byId("checks").replaceChildren(...stopped, ...checks);
 }
 
+/** What there is and what it costs, all owners together: a line for each model of device. */
+async function showSupply() {
+  let cluster, pricing, queue;
+  try {
+    const parts = ["cluster/status", "pricing", "queue"].map((part) => send("GET", `/marketplace/${part}`));
+    [cluster, pricing, queue] = await Promise.all(parts);
+  } catch (problem) {
+    if (!(problem instanceof Problem)) throw problem;
+    return say(byId("supply"), "supply_unknown");  // a pool without an operator shows nothing to strangers
+  }
+  say(byId("supply"), cluster.nodes ? "supply_now" : "supply_none", {
+    ...cluster, gib: Math.round(cluster.memory_mib / 1024), gpu_gib: Math.round(cluster.gpu_memory_mib / 1024),
+  });
+  byId("prices").replaceChildren(...pricing.items.map((price) => priceItem(price, pricing.currency)));
+  const waiting = Object.values(queue.waiting).reduce((sum, count) => sum + count, 0);
+  say(byId("queue"), "supply_queue", { waiting, placed: queue.placed });
+}
+
+function priceItem({ model, nodes, low, median, high }, currency) {
+  const name = model === "cpu" ? texted("strong", "supply_cpu") : element("strong", {}, model);
+  const words = low === high ? "supply_price" : "supply_prices";
+  return element("li", {}, name, texted("span", words, {}, { median, low, high, currency }),
+    texted("span", "supply_nodes", { className: "soft wide" }, { nodes }));
+}
+
 function showEvent(event) {
-  const { at, kind, body } = JSON.parse(event.data);
-  const words = Object.entries(body).map(([name, value]) => `${name}: ${value}`).join(", ");
+  const { at, kind, sentence } = JSON.parse(event.data);
   byId("none")?.remove();
-  byId("events").prepend(element("li", {}, element("strong", {}, kind), moment(at),
-    element("span", { className: "soft wide" }, words)));
+  byId("events").prepend(element("li", { title: kind }, element("span", { lang: "en" }, sentence), moment(at)));
   while (byId("events").children.length > EVENTS_MAX) byId("events").lastChild.remove();
 }

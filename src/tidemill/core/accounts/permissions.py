@@ -77,7 +77,6 @@ ONLY_NODES = RouteRule(frozenset(), ObjectScope.NOBODYS, nodes=True)
 JOBS_READ = RouteRule(_ANY_ACCOUNT, ObjectScope.OWN_OR_ALL, Scope.JOBS_READ)
 JOBS_WRITE = RouteRule(_ANY_ACCOUNT, ObjectScope.OWN_OR_ALL, Scope.JOBS_WRITE)
 JOBS_ORDER = RouteRule(_ANY_ACCOUNT, ObjectScope.OWN, Scope.JOBS_WRITE)
-MARKET_READ = RouteRule(_ANY_ACCOUNT, ObjectScope.ALL, Scope.JOBS_READ)
 MODELS_READ = RouteRule(_ANY_ACCOUNT, ObjectScope.ALL, Scope.ARTEFACTS_READ)
 METRICS = RouteRule(_OPERATORS, ObjectScope.ALL, Scope.METRICS_READ, before_set_up=True)
 OPERATOR_READ = RouteRule(_OPERATORS, ObjectScope.ALL, Scope.POOL_READ)
@@ -178,9 +177,9 @@ RULES: Mapping[str, RouteRule] = {
     "GET /api/v1/marketplace/jobs/{job_id}/result": JOBS_READ,
     "POST /api/v1/marketplace/jobs/{job_id}/cancel": JOBS_WRITE,
     "POST /api/v1/marketplace/jobs/{job_id}/extend": JOBS_WRITE,
-    "GET /api/v1/marketplace/cluster/status": MARKET_READ,
-    "GET /api/v1/marketplace/pricing": MARKET_READ,
-    "GET /api/v1/marketplace/queue": MARKET_READ,
+    "GET /api/v1/marketplace/cluster/status": OPEN,
+    "GET /api/v1/marketplace/pricing": OPEN,
+    "GET /api/v1/marketplace/queue": OPEN,
     # The pool
     "GET /api/v1/admin/accounts": OPERATOR_READ,
     "GET /api/v1/admin/accounts/{account_id}": OPERATOR_READ,
