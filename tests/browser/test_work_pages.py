@@ -86,10 +86,10 @@ def test_everybody_sees_nodes_prices_and_the_queue_and_events_in_words(
     page: Page, market: Market, tmp_path: Path
 ) -> None:
     page.goto("/")
-    expect(page.locator("#supply")).to_contain_text("2 nodes of 1 owners")
+    expect(page.locator("#supply")).to_contain_text("Nodes: 2, busy: ")
     expect(page.locator("#prices li")).to_have_count(1)
     expect(page.locator("#prices")).to_contain_text("Processor, no GPU")
-    expect(page.locator("#prices")).to_contain_text("an hour")
+    expect(page.locator("#prices")).to_contain_text("credits an hour")
     expect(page.locator("#queue")).to_contain_text("Tasks waiting:")
     expect(page.locator("#events")).to_contain_text("The pool began")
     _fits(page, tmp_path, "welcome")

@@ -39,6 +39,9 @@ export function say(where, key, values = {}) {
   where.textContent = text(key, values);
 }
 
+/** The name of a currency behind a number. */
+export const unit = (currency) => (currency === "credit" ? "credits" : currency);
+
 export function moment(at, properties = {}) {
   const created = element("time", { dateTime: at, ...properties });
   created.textContent = written(at);

@@ -1,6 +1,6 @@
 /* The page that a newcomer opens first: the state of the pool, what it has for sale, its events, the way to log in. */
 
-import { begin, byId, element, moment, say, texted } from "/pages/page.js";
+import { begin, byId, element, moment, say, texted, unit } from "/pages/page.js";
 import { Problem, ask, maybeInside, send } from "/pages/pool.js";
 
 const EVENTS_MAX = 20;
@@ -58,7 +58,7 @@ async function showSupply() {
 function priceItem({ model, nodes, low, median, high }, currency) {
   const name = model === "cpu" ? texted("strong", "supply_cpu") : element("strong", {}, model);
   const words = low === high ? "supply_price" : "supply_prices";
-  return element("li", {}, name, texted("span", words, {}, { median, low, high, currency }),
+  return element("li", {}, name, texted("span", words, {}, { median, low, high, currency: unit(currency) }),
     texted("span", "supply_nodes", { className: "soft wide" }, { nodes }));
 }
 

@@ -1,6 +1,6 @@
 /* Work: one's jobs with what they cost, and one's nodes with what they do. Each opens to what there is to know. */
 
-import { byId, element, moment, texted, whenPressed } from "/pages/page.js";
+import { byId, element, moment, texted, unit, whenPressed } from "/pages/page.js";
 import { ask } from "/pages/pool.js";
 
 const AT_ONCE = 10;
@@ -43,7 +43,7 @@ function jobItem(job) {
   const { progress } = job;
   const cost = job.ended_at ? ["job_cost", job.spent] : job.confirmed_at ? ["job_held", job.held] : ["job_unpaid", ""];
   return element("li", {}, element("strong", {}, `${job.name || job.kind} `, shortId(job.id)), chip(job.state),
-    element("span", { className: "soft wide" }, texted("span", cost[0], {}, { amount: cost[1], currency: job.currency }),
+    element("span", { className: "soft wide" }, texted("span", cost[0], {}, { amount: cost[1], currency: unit(job.currency) }),
       " · ", moment(job.made_at)),
     details([
       ["job_kind", job.kind], ["id", job.id],
