@@ -10,10 +10,15 @@ from typing import Any
 from tidemill.cli.client.http_calls import moment
 from tidemill.cli.terminal.output import print_json, print_line, print_table
 from tidemill.core.events.node_sentences import operations
+from tidemill.core.ids import short_id
 from tidemill.core.nodes.rules.rule_texts import written
 from tidemill.host.standard_error import say
 
-_COLUMNS = ("name", "state", "devices", "agent", "last heard (UTC)")
+_HEARD = "last heard (UTC)"
+_COLUMNS = ("name", "state", "devices", "agent", _HEARD)
+_OF_MANY = ("name", "owner", "state", "devices", _HEARD)
+"""Of several owners, as operators see them."""
+
 NONE_YET = "There are no nodes here yet: `tidemill nodes tokens make NAME` makes a token with which a machine joins."
 _ALL_WELL = "It is offered work whenever there is some that fits."
 _GIB_MIB = 1024
@@ -31,8 +36,11 @@ def print_nodes(nodes: Sequence[_View], *, as_json: bool, none: str = NONE_YET) 
         return
     names = Counter(node["name"] for node in nodes)
     by_id = any(node["removed_at"] or names[node["name"]] > 1 for node in nodes)
-    columns = (*_COLUMNS, "id") if by_id else _COLUMNS
-    print_table(columns, [(*_row(node), node["id"])[: len(columns)] for node in nodes])
+    many = len({node["account_id"] for node in nodes}) > 1
+    columns = list(_OF_MANY if many else _COLUMNS)
+    rows = [{**_row(node), "id": node["id"]} for node in nodes]
+    columns += ["id"] * by_id
+    print_table(columns, [[row[column] for column in columns] for row in rows])
 
 
 def print_node(node: _View) -> None:
@@ -58,9 +66,20 @@ def rule_rows(node: _View) -> Iterator[tuple[str, str]]:
             yield f"rule {name}", f"{written(name, rule['value'])}  (set {origin} by {author})"
 
 
-def _row(node: _View) -> tuple[str, ...]:
-    agent = node["agent"].removeprefix("tidemill/")
-    return node["name"], _state(node), _counted(node["devices"]), agent, moment(node["heard_at"])
+def _row(node: _View) -> dict[str, str]:
+    return {
+        "name": node["name"],
+        "owner": _owner(node),
+        "state": _state(node),
+        "devices": _counted(node["devices"]),
+        "agent": node["agent"].removeprefix("tidemill/"),
+        _HEARD: moment(node["heard_at"]),
+    }
+
+
+def _owner(node: _View) -> str:
+    """Who a node belongs to: the house, an address, or what is left of a deleted account."""
+    return "the house" if node["house"] else node.get("owner") or short_id(node["account_id"])
 
 
 def _state(node: _View) -> str:
@@ -76,7 +95,7 @@ def _fields(node: _View) -> Iterator[tuple[str, str]]:
     fields = {
         "node": node["id"],
         "name": node["name"],
-        "owner": node["account_id"] + (" (the pool's own machine)" if node["house"] else ""),
+        "owner": (node.get("owner") or node["account_id"]) + (" (the pool's own machine)" if node["house"] else ""),
         "state": _state(node),
         "agent": node["agent"].removeprefix("tidemill/")
         + ("" if node["version_accepted"] else " (too old to get work)"),

@@ -47,6 +47,7 @@ class DeviceView(View):
 class NodeSummaryView(View):
     id: UUID
     account_id: UUID
+    owner: str | None = Field(description="The address of its owner's account; only owners and operators see a node.")
     name: str
     house: bool = Field(description="The pool's own machine.")
     life: NodeLife
@@ -112,7 +113,11 @@ class NodeDetailView(NodeSummaryView):
 async def summaries(control: Control, connection: Connection, listed: Sequence[Node]) -> list[NodeSummaryView]:
     devices = await nodes.devices(connection, [node.id for node in listed])
     seen = await _views(control, connection, listed, devices)
-    return [NodeSummaryView(**_fields(node, seen[node.id], devices[node.id])) for node in listed]
+    owners = await nodes.owners(connection, listed)
+    return [
+        NodeSummaryView(**_fields(node, seen[node.id], devices[node.id]), owner=owners[node.account_id])
+        for node in listed
+    ]
 
 
 async def detail(control: Control, connection: Connection, answer: Node | Refusal) -> NodeDetailView:
@@ -123,6 +128,7 @@ async def detail(control: Control, connection: Connection, answer: Node | Refusa
     reasons = why_no_work(seen, _heat(control), control.clock.now())
     return NodeDetailView(
         **_fields(node, seen, devices[node.id]),
+        owner=(await nodes.owners(connection, [node]))[node.account_id],
         machine=None if node.machine is None else dict(node.machine),
         carries=None if node.carries is None else dict(node.carries),
         rules=rule_book.book_json(node.book),

@@ -7,6 +7,7 @@ whoever holds its link compares the count with what it told.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import Instant
@@ -42,6 +43,11 @@ class PassHolder:
     blocked: bool
 
 
+class _OwnerRow(NamedTuple):
+    id: UUID
+    address: str | None
+
+
 _LIST = Query("nodes/node/list", Node)
 _LINKED = Query("nodes/node/linked", Node)
 _FIND = Query("nodes/node/find", Node)
@@ -53,6 +59,7 @@ _SET_SUSPENDED = Query("nodes/node/set_suspended")
 _REMOVE = Query("nodes/node/remove")
 _LEFT = Query("nodes/node/left", bool)
 _DEVICES = Query("nodes/node/devices", KnownDevice)
+_OWNERS = Query("nodes/node/owners", _OwnerRow)
 _CALLER = Query("nodes/node/caller", PassHolder)
 
 
@@ -157,6 +164,11 @@ async def suspend(
     return await _append_event(
         transaction, node, NodeSuspended(node.account_id, node.id, suspended, kept, by), ids, now
     )
+
+
+async def owners(connection: Connection, listed: Sequence[Node]) -> Mapping[UUID, str | None]:
+    """The addresses of the accounts that nodes belong to, by account."""
+    return dict(await _OWNERS.rows(connection, account_ids=list({node.account_id for node in listed})))
 
 
 async def left_nodes(connection: Connection, account_id: UUID) -> bool:
