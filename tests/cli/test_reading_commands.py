@@ -79,7 +79,8 @@ sessions end-others | second-factor on | second-factor off | second-factor codes
 db mark-restored | ledger post | ledger approve | ledger reject | ledger freeze | ledger unfreeze
 ledger archive | nodes rename | nodes rules | nodes drain | nodes pause | nodes resume | nodes suspend
 nodes unsuspend | nodes remove | nodes tokens make | nodes tokens revoke | jobs submit | jobs confirm
-jobs cancel | jobs extend | run matmul | run embed | run script | run render | artefacts put
+jobs cancel | jobs extend | run matmul | run embed | run script | run render
+run container | artefacts put
 artefacts delete | models add | models remove | admin stop | admin start | admin settings approve
 admin settings reject | admin block | admin unblock | admin roles | admin kyc | admin remove-second-factor
 trust decide | mail retry | mail test | keys create | keys revoke | keys rotate | agent join | agent run | agent drain

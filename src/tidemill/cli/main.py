@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from tidemill import __version__
-from tidemill.cli.client.identity import act_as, with_as_first
 from tidemill.cli.command_table import COMMANDS, Section
+from tidemill.cli.terminal.as_option import act_as, with_as_first
 from tidemill.cli.terminal.command_group import CommandGroup, HelpfulGroup, click_command
 from tidemill.cli.terminal.output import CommandRefused, Exit, exit_code
 from tidemill.core.faults import Fault

@@ -14,10 +14,10 @@ another role is refused, and the refusal says which `--as` has it. What is named
 
 import os
 from collections.abc import Sequence
-from contextvars import ContextVar
 
 from tidemill.cli.client.http_calls import pool_address
 from tidemill.cli.client.profiles import OwnPool, Profile, ProfileKind, current_of, kept_profiles, profiles_of_home
+from tidemill.cli.terminal.as_option import named_by_option
 from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.accounts.keys import looks_like_key
 from tidemill.core.faults import NotRunning
@@ -29,37 +29,9 @@ AS_VARIABLE = "TIDEMILL_AS"
 """Variables that name the pool to ask over HTTP, the key to use instead of a login, and the profile to act as. They are
 no settings."""
 
-_AS, _END = "--as", "--"
-
-_option: ContextVar[str | None] = ContextVar("as_option", default=None)
-
-
-def act_as(name: str | None) -> None:
-    """Take the name that the command line gives with `--as`."""
-    _option.set(name)
-
-
-def with_as_first(arguments: Sequence[str]) -> list[str]:
-    """The arguments of the command line with `--as NAME` in front, wherever it stood before a `--`."""
-    end = arguments.index(_END) if _END in arguments else len(arguments)
-    rest, found, waiting = list[str](), list[str](), False
-    for argument in arguments[:end]:
-        if waiting or argument.startswith(f"{_AS}="):
-            found = [_AS, argument if waiting else argument.removeprefix(f"{_AS}=")]
-            waiting = False
-        elif argument == _AS:
-            waiting = True
-        else:
-            rest.append(argument)
-    return [*found, *rest, *([_AS] if waiting else ()), *arguments[end:]]
-
-
-def named_by_option() -> str | None:
-    return _option.get()
-
 
 def named() -> str | None:
-    return _option.get() or os.environ.get(AS_VARIABLE, "").strip() or None
+    return named_by_option() or os.environ.get(AS_VARIABLE, "").strip() or None
 
 
 def named_url() -> str | None:

@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemill.cli.client.identity import AS_VARIABLE, KEY_VARIABLE, URL_VARIABLE, named_by_option, named_url
+from tidemill.cli.client.identity import AS_VARIABLE, KEY_VARIABLE, URL_VARIABLE, named_url
+from tidemill.cli.terminal.as_option import named_by_option
 from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.faults import NotRunning, SettingsFault
 from tidemill.core.settings import CONFIG_VARIABLE, Settings, SourcedSettings, build
