@@ -35,11 +35,8 @@ goes_on() {
     until [ -s "$aside" ]; do sleep 0.05; done
 }
 be() {
-    unset TIDEMILL_URL TIDEMILL_API_KEY
-    [ "$1" != reader ] || return 0
-    export TIDEMILL_URL=http://127.0.0.1:$TIDEMILL_PORT
-    TIDEMILL_API_KEY=$(cat "$TIDEMILL_HOME/demonstration/$1.key")
-    export TIDEMILL_API_KEY
+    unset TIDEMILL_AS
+    [ "$1" = reader ] || export TIDEMILL_AS=$1
 }
 fails() { ! "$@"; }
 leave() {
