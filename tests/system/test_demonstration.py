@@ -116,12 +116,13 @@ def test_a_newcomer_is_the_customer_here_and_nobody_at_another_pool(demonstratio
 
 
 def test_a_second_start_brings_the_same_nodes_back_and_a_kill_leaves_none(demonstration: Demonstration) -> None:
-    """On another port, and first in order, then with -9: only the database server waits for its next owner."""
+    """On another port, and first in order, then with -9: only the database server waits for its next owner. A home in
+    which a demonstration began needs no word to go on as one."""
     before = {name: one["id"] for name, one in demonstration.nodes().items()}
     home = demonstration.running.home
     assert demonstration.running.end() == 0
     assert left_in(home) == []
-    demonstration.running = demonstration.pool.up("--demo")
+    demonstration.running = demonstration.pool.up()
     demonstration.until_all_nodes()
     assert {name: one["id"] for name, one in demonstration.nodes().items()} == before
     assert len([one for one in left_in(home) if "agent" in one.cmdline()]) == NODES

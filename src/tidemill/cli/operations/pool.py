@@ -55,7 +55,7 @@ _NOTHING: Mapping[str, str] = {}
 
 Demo = Annotated[
     bool,
-    typer.Option("--demo", help="Make an unused pool a demonstration, with people and nodes; this machine only."),
+    typer.Option("--demo", help="Make an unused pool a demonstration, with people and nodes; it stays one."),
 ]
 
 
@@ -68,6 +68,7 @@ def up(
     demo: Demo = False,
 ) -> None:
     """Start this machine's pool, with its database."""
+    demo = demo or _is_demonstration()
     modest = _demonstration_defaults() if demo else {}
     settings = _settings(host, port, tls_certificate, tls_key, behind_proxy, modest)
     _run(settings, own_server=True, demo=demo)
@@ -101,6 +102,13 @@ def _settings(
         "http.trusted_proxies": behind_proxy,
     }
     return home_settings(flags)
+
+
+def _is_demonstration() -> bool:
+    """Whether a demonstration began in this home: it goes on as one, with its people and its nodes."""
+    from tidemill.core.operations.demonstration import CUSTOMER, key_file
+
+    return key_file(home_settings().home, CUSTOMER).exists()
 
 
 def _demonstration_defaults() -> Mapping[str, str]:

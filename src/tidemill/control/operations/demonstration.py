@@ -74,7 +74,10 @@ async def demonstrate(control: Control) -> None:
 
 def greeting(home: Path) -> Mapping[str, str]:
     """The lines about the demonstration that every start prints."""
-    return {"accounts": f"{', '.join(PEOPLE)} @demo.example; passwords and API keys in {home / FOLDER}"}
+    return {
+        "accounts": f"{', '.join(PEOPLE)} @demo.example",
+        "secrets": f"{home / FOLDER}: their passwords and API keys",
+    }
 
 
 async def _make_person(control: Control, transaction: Connection, name: str, password_hash: str, now: Instant) -> None:
