@@ -16,7 +16,7 @@ from tests.worlds.pools.two_operators import two_operators
 from tidemill.cli.client.local_pool import operator_name
 from tidemill.core.accounts.roles import name_of_account
 from tidemill.core.clock import DAY, Instant
-from tidemill.core.ids import Ids
+from tidemill.core.ids import Ids, short_id
 from tidemill.core.ledger import (
     AccountKind,
     AccountRefusal,
@@ -112,11 +112,13 @@ def test_a_proposal_opens_its_accounts_and_waits_for_another_operator(pool: Pool
     told = post(pool, "--credit", f"customer:{customer.owner_id}", **ann)
     assert (told.returncode, told.stdout) == (0, ""), told.stderr
     (waiting,) = [one for one in pool.json("ledger", "adjustments") if one["credit"] == str(customer.id)]
-    assert f"`tidemill ledger approve {waiting['id']}`" in told.stderr
+    assert f"`tidemill ledger approve {short_id(waiting['id'])}`" in told.stderr
     assert (waiting["amount"], waiting["currency"], waiting["state"]) == ("2.5", "credit", "proposed")
     assert (waiting["debit"], waiting["reason"]) == (str(BANK.id), "=lost payment 17")
     assert waiting["proposed_by"].startswith("account:")
-    assert pool.json("ledger", "show", str(customer.id))["posted"] == "0"
+    for text in (str(customer.id), short_id(customer.id)):
+        assert pool.json("ledger", "show", text)["posted"] == "0", text
+    assert "no such account" in pool.run("ledger", "show", "customer:00000008").stderr, "nobody has this id"
 
     alone = pool.run("ledger", "approve", waiting["id"], **ann)
     assert (alone.returncode, AdjustmentRefusal.SECOND_OPERATOR_NEEDED.sentence in alone.stderr) == (1, True)
@@ -142,7 +144,7 @@ async def test_a_second_operators_approval_posts_the_money(pool: Pool, operators
     customer = LedgerAccount(AccountKind.CUSTOMER, UUID(int=9))
     asked = await proposed_by_ann(pool, BANK, customer)
     listed = pool.run("ledger", "adjustments", "--state", "proposed").stdout
-    assert asked in listed
+    assert short_id(asked) in listed
     assert "external:bank" in listed
     approved = json.loads(pool.run("ledger", "approve", asked, "--json", **operators[1]).stdout)
     assert (approved["state"], approved["proposed_by"]) == ("approved", ANN)

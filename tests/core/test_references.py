@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.clock import Instant
-from tidemill.core.ids import Ids, id_of, short_id
+from tidemill.core.ids import Ids, id_of, short_id, with_short_ids
 from tidemill.core.nodes.node import NAME_MAX, first_names
 from tidemill.core.references import (
     BACK_MAX,
@@ -121,6 +121,12 @@ def test_the_ends_of_ids_are_random_also_in_a_burst_and_of_hashes() -> None:
         assert len({short_id(one) for one in made}) >= 4_095
         for bit in range(32):
             assert 1_850 < sum(one.int >> bit & 1 for one in made) < 2_250
+
+
+def test_whole_ids_in_a_line_for_people_are_shortened_and_nothing_else_is() -> None:
+    line = f"node:{WHOLE} of account:{OTHER}, sha256 {'ab' * 32}, {WHOLE.hex}, {WHOLE}-7, x{WHOLE}"
+    shortened = f"node:9fc8e31a of account:9fc8e31a, sha256 {'ab' * 32}, {WHOLE.hex}, 9fc8e31a-7, x{WHOLE}"
+    assert with_short_ids(line) == shortened
 
 
 def referent(identifier: UUID, owner: UUID = ADA, name: str = "train", state: str = "running") -> Referent:

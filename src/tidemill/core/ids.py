@@ -4,6 +4,7 @@ Ids made by one `Ids` only grow, even when the clock goes back. The caller bring
 """
 
 import hashlib
+import re
 from collections.abc import Callable
 from uuid import UUID, SafeUUID
 
@@ -13,6 +14,7 @@ RANDOM_BITS = 62
 SHORT_DIGITS = 8
 """How many hexadecimal digits of its random end make an id's short form."""
 
+_WHOLE = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{4}([0-9a-f]{8})\b", re.ASCII)
 _VERSION = 7 << 76
 _VARIANT = 2 << 62
 _UNKNOWN = SafeUUID.unknown
@@ -50,6 +52,11 @@ def id_of(text: str) -> UUID:
 def short_id(identifier: UUID | str) -> str:
     """An id as people read and write it: its last digits. The beginning is time, and repeats."""
     return str(identifier)[-SHORT_DIGITS:]
+
+
+def with_short_ids(text: str) -> str:
+    """The text with every whole id in it shortened, for a line that people read."""
+    return _WHOLE.sub(r"\1", text)
 
 
 def first_id_at(at: Instant) -> UUID:

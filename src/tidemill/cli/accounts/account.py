@@ -5,7 +5,6 @@ it.
 """
 
 from typing import Annotated, Any
-from uuid import UUID
 
 import typer
 
@@ -21,11 +20,13 @@ from tidemill.cli.client.pool_caller import (
     session_caller,
 )
 from tidemill.cli.client.profiles import Profile, ProfileKind
+from tidemill.cli.client.references import BY_ID, at
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, print_fields, print_json, print_table, report
 from tidemill.cli.terminal.questions import ask, ask_password, password_from_stdin, with_code
 from tidemill.core.accounts.sessions import SessionRefusal
 from tidemill.core.faults import Fault
+from tidemill.core.ids import short_id
 from tidemill.core.operations.demonstration import authenticator_file, password_file
 
 Where = Annotated[
@@ -154,10 +155,10 @@ def sessions(context: typer.Context, as_json: AsJson = False) -> None:
 
 @sessions_app.command()
 def end(
-    session: Annotated[UUID, typer.Argument(metavar="SESSION", help="The session's id.")], as_json: AsJson = False
+    session: Annotated[str, typer.Argument(metavar="SESSION", help=f"The session: {BY_ID}.")], as_json: AsJson = False
 ) -> None:
     """End one session."""
-    session_caller().ask("DELETE", f"/account/sessions/{session}")
+    session_caller().ask("DELETE", at("/account/sessions", session))
     report("The session is ended.", {"ended": 1}, as_json=as_json)
 
 
@@ -223,4 +224,10 @@ def _how(caller: PoolCaller) -> str:
 
 def _session_row(session: dict[str, Any]) -> tuple[str, ...]:
     times = (moment(session["seen_at"]), moment(session["expires_at"]))
-    return session["id"], *times, session["address"], session["user_agent"], "yes" if session["current"] else ""
+    return (
+        short_id(session["id"]),
+        *times,
+        session["address"],
+        session["user_agent"],
+        "yes" if session["current"] else "",
+    )

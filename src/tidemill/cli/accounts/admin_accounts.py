@@ -6,21 +6,21 @@ need not log in: so an operator who lost device and recovery codes gets back in.
 
 from enum import StrEnum
 from typing import Annotated, Any
-from uuid import UUID
 
 import typer
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.pool_caller import PoolCaller, pool_caller
+from tidemill.cli.client.pool_caller import pool_caller
+from tidemill.cli.client.references import BY_ID, at
 from tidemill.cli.terminal.command_group import CommandGroup
-from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table, report
-from tidemill.core.accounts.account import AccountStateRefusal
+from tidemill.cli.terminal.output import AsJson, print_json, print_table, report
 from tidemill.core.accounts.kyc import Kyc
 from tidemill.core.accounts.roles import Role
+from tidemill.core.ids import short_id
 
 app = CommandGroup()
 
-Who = Annotated[str, typer.Argument(metavar="WHO", help="The account: its e-mail address or its id.")]
+Who = Annotated[str, typer.Argument(metavar="WHO", help=f"The account: its e-mail address, {BY_ID}.")]
 Why = Annotated[str, typer.Option("--reason", "-r", help="Why; it is kept, and who is blocked is told it.")]
 
 _ROUTE = "/admin/accounts"
@@ -101,22 +101,17 @@ def remove_second_factor(who: Who, reason: Why, as_json: AsJson = False) -> None
 
 
 def _change(account: str, action: str, body: dict[str, object], result: str, *, as_json: bool) -> None:
-    operator = pool_caller()
-    changed = operator.ask("POST", f"{_ROUTE}/{_account_id(operator, account)}/{action}", body)
+    changed = pool_caller().ask("POST", at(_ROUTE, account, action), body)
     report(f"{changed['address']} {result}.", changed, as_json=as_json)
-
-
-def _account_id(operator: PoolCaller, account: str) -> str:
-    try:
-        return str(UUID(account))
-    except ValueError:
-        accounts_found = operator.listed(_ROUTE, {"address": account}, 1)
-    if not accounts_found:
-        raise CommandRefused(AccountStateRefusal.UNKNOWN_PERSON.sentence)
-    return str(accounts_found[0]["id"])
 
 
 def _row(account: dict[str, Any]) -> tuple[str, ...]:
     second_factor = "on" if account["second_factor_on"] else "off"
     checks = (second_factor, account["kyc"], moment(account["created_at"]))
-    return account["id"], account["address"], " ".join(account["roles"]), *checks, account["blocked_reason"] or ""
+    return (
+        short_id(account["id"]),
+        account["address"],
+        " ".join(account["roles"]),
+        *checks,
+        account["blocked_reason"] or "",
+    )

@@ -10,10 +10,12 @@ import typer
 
 from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.pool_caller import PoolCaller, pool_caller, session_caller
+from tidemill.cli.client.references import BY_NAME, chosen
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
-from tidemill.core.accounts.keys import key_prefix, looks_like_key
+from tidemill.core.accounts.keys import KeyRefusal, key_prefix, looks_like_key
 from tidemill.core.accounts.roles import Role, Scope
+from tidemill.core.references import ObjectKind
 from tidemill.core.settings.kinds.quantities import DURATION
 from tidemill.host.standard_error import say
 
@@ -64,21 +66,23 @@ def create(
 
 @app.command()
 def revoke(
-    key: Annotated[str, typer.Argument(metavar="KEY", help="The key's beginning, its id, or its name.")],
+    key: Annotated[str, typer.Argument(metavar="KEY", help=f"The key: its beginning, {BY_NAME}.")],
     as_json: AsJson = False,
 ) -> None:
     """Revoke an API key, at once."""
     session = session_caller()
-    chosen = _chosen_key(_listed(session), key)
-    session.ask("DELETE", f"{_ROUTE}/{chosen['id']}")
-    report(f"{chosen['prefix']}… ({chosen['name']}) is revoked.", {"revoked": chosen["id"]}, as_json=as_json)
+    chosen_key = _chosen_key(_listed(session), key)
+    session.ask("DELETE", f"{_ROUTE}/{chosen_key['id']}")
+    report(
+        f"{chosen_key['prefix']}… ({chosen_key['name']}) is revoked.", {"revoked": chosen_key["id"]}, as_json=as_json
+    )
 
 
 @app.command()
 def rotate(
     key: Annotated[
         str | None,
-        typer.Argument(metavar="[KEY]", help="Your API key: its beginning, its id, or its name.", show_default=False),
+        typer.Argument(metavar="[KEY]", help=f"Your API key: its beginning, {BY_NAME}.", show_default=False),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -92,9 +96,13 @@ def rotate(
         rotate_pool_keys(as_json)
         return
     session = session_caller()
-    chosen = _chosen_key([candidate for candidate in _listed(session) if candidate["revoked_at"] is None], key)
-    new_key = session.ask("POST", f"{_ROUTE}/{chosen['id']}/rotate")
-    _show(new_key, f"This is the key in the place of {chosen['prefix']}…, which works on for a while.", as_json=as_json)
+    chosen_key = _chosen_key([candidate for candidate in _listed(session) if candidate["revoked_at"] is None], key)
+    new_key = session.ask("POST", f"{_ROUTE}/{chosen_key['id']}/rotate")
+    _show(
+        new_key,
+        f"This is the key in the place of {chosen_key['prefix']}…, which works on for a while.",
+        as_json=as_json,
+    )
 
 
 def _listed(caller: PoolCaller) -> list[dict[str, Any]]:
@@ -103,16 +111,11 @@ def _listed(caller: PoolCaller) -> list[dict[str, Any]]:
 
 
 def _chosen_key(listed: list[dict[str, Any]], text: str) -> dict[str, Any]:
-    """The one key that the text names. Several keys may share a name, and a guess could stop the wrong one."""
+    """The one key that the text names. While a rotated key works on, two have its name."""
     prefix = key_prefix(text) if looks_like_key(text) else text
-    exact = [key for key in listed if prefix in (key["id"], key["prefix"])]
-    matches = exact or [key for key in listed if key["name"] == text]
-    if not matches:
-        raise CommandRefused("You have no such API key: `tidemill keys` lists them.")
-    if len(matches) > 1:
-        beginnings = ", ".join(key["prefix"] for key in matches)
-        raise CommandRefused(f"Several of your keys have this name: say which by its beginning, {beginnings}.")
-    return matches[0]
+    if by_prefix := [key for key in listed if key["prefix"] == prefix]:
+        return by_prefix[0]
+    return chosen(ObjectKind.KEY, listed, prefix, KeyRefusal.UNKNOWN_KEY)
 
 
 def _end(text: str) -> datetime:

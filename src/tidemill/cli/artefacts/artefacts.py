@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
-from uuid import UUID
 
 import typer
 
@@ -17,14 +16,14 @@ from tidemill.cli.artefacts.artefact_downloads import download
 from tidemill.cli.artefacts.artefact_uploads import FileToUpload, FileUpload, hash_file
 from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.pool_caller import pool_caller
+from tidemill.cli.client.references import ArtefactReference, OwnerOption, at
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, in_words, print_fields, print_json, print_table, report
 from tidemill.core.artefacts.artefact import Purpose
+from tidemill.core.ids import short_id
 from tidemill.host.standard_error import say
 
 app = CommandGroup("Inputs, models and results that you keep in the pool.")
-
-Which = Annotated[UUID, typer.Argument(metavar="ID", help="The artefact's id.")]
 
 _ROUTE = "/artefacts"
 
@@ -51,7 +50,7 @@ def put(
 @app.command("list")
 def list_artefacts(
     purpose: Annotated[Purpose | None, typer.Option(help="Only what is for this.")] = None,
-    owner: Annotated[UUID | None, typer.Option(help="Only those of this account, by its id; for operators.")] = None,
+    owner: OwnerOption = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most so many.")] = 100,
     as_json: AsJson = False,
 ) -> None:
@@ -87,20 +86,20 @@ def usage(as_json: AsJson = False) -> None:
 
 
 @app.command()
-def show(artefact: Which, as_json: AsJson = False) -> None:
+def show(artefact: ArtefactReference, as_json: AsJson = False) -> None:
     """Show an artefact, with its SHA-256."""
-    print_artefact(pool_caller().ask("GET", f"{_ROUTE}/{artefact}"), as_json=as_json)
+    print_artefact(pool_caller().ask("GET", at(_ROUTE, artefact)), as_json=as_json)
 
 
 @app.command()
 def get(
-    artefact: Which,
+    artefact: ArtefactReference,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; its own name else.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Download an artefact into a file. Run again after an interruption, it goes on where it was."""
     caller = pool_caller()
-    view = caller.ask("GET", f"{_ROUTE}/{artefact}")
+    view = caller.ask("GET", at(_ROUTE, artefact))
     target = output or Path(view["name"])
     with _progress("Downloading", view["size_bytes"]) as progress:
         download(caller, view, target, progress)
@@ -109,13 +108,13 @@ def get(
 
 @app.command()
 def delete(
-    artefact: Which,
+    artefact: ArtefactReference,
     reason: Annotated[str, typer.Option("--reason", "-r", help="Why; operators say it of somebody else's.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Delete an artefact that no unfinished work needs. Who gives a reason does it as an operator, where they can."""
     caller = pool_caller()
-    deleted = caller.ask("DELETE", f"{_ROUTE}/{artefact}", query={"reason": reason})
+    deleted = caller.ask("DELETE", at(_ROUTE, artefact), query={"reason": reason})
     report(f"{deleted['name']} is deleted.", deleted, as_json=as_json)
 
 
@@ -149,7 +148,7 @@ def print_artefact(artefact: dict[str, Any], *, as_json: bool) -> None:
 
 def _row(artefact: dict[str, Any]) -> tuple[str, ...]:
     size, made_at = in_words(artefact["size_bytes"]), moment(artefact["made_at"])
-    return artefact["id"], artefact["name"], artefact["purpose"], size, made_at
+    return short_id(artefact["id"]), artefact["name"], artefact["purpose"], size, made_at
 
 
 @contextmanager

@@ -2,20 +2,22 @@
 
 from pathlib import Path
 from typing import Annotated, Any
-from uuid import UUID
 
 import typer
 
 from tidemill.cli.artefacts.artefacts import UploadPurpose, upload_file
 from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.pool_caller import pool_caller
+from tidemill.cli.client.references import BY_NAME, at
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, in_words, print_fields, print_json, print_table, report
+from tidemill.core.ids import short_id
+from tidemill.core.references import is_addressable
 from tidemill.host.standard_error import say
 
 app = CommandGroup("The models of the pool: list, show, add, remove.")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The model's name.")]
+Name = Annotated[str, typer.Argument(metavar="MODEL", help=f"The model: {BY_NAME}.")]
 
 _ROUTE = "/models"
 
@@ -37,7 +39,7 @@ def list_models(
 @app.command()
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show a model: where it comes from, its licence, its SHA-256, and what it needs."""
-    model = pool_caller().ask("GET", f"{_ROUTE}/{name}")
+    model = pool_caller().ask("GET", at(_ROUTE, name))
     if as_json:
         print_json(model)
     else:
@@ -46,8 +48,10 @@ def show(name: Name, as_json: AsJson = False) -> None:
 
 @app.command()
 def add(
-    name: Name,
-    what: Annotated[str, typer.Argument(metavar="FILE|ID", help="Its file, or the id of one uploaded as a model.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it will be called.")],
+    what: Annotated[
+        str, typer.Argument(metavar="FILE|ARTEFACT", help="Its file, or one that was uploaded as a model.")
+    ],
     *,
     source: Annotated[str, typer.Option(help="Where it comes from, in words or as a URL.")],
     licence: Annotated[str, typer.Option(help="Its licence, such as Apache-2.0.")],
@@ -65,16 +69,19 @@ def add(
 @app.command()
 def remove(name: Name, as_json: AsJson = False) -> None:
     """Remove a model from the pool, as an operator. Its artefact stays."""
-    model = pool_caller().ask("DELETE", f"{_ROUTE}/{name}")
-    report(f"The model {model['name']} is removed; its artefact {model['artefact_id']} stays.", model, as_json=as_json)
+    model = pool_caller().ask("DELETE", at(_ROUTE, name))
+    report(
+        f"The model {model['name']} is removed; its artefact {short_id(model['artefact_id'])} stays.",
+        model,
+        as_json=as_json,
+    )
 
 
 def _artefact(file_or_id: str) -> str:
     """The id of the model's artefact. A file is uploaded first."""
-    try:
-        return str(UUID(file_or_id))
-    except ValueError:
-        file = Path(file_or_id)
+    file = Path(file_or_id)
+    if not file.exists() and is_addressable(file_or_id):
+        return str(pool_caller().ask("GET", at("/artefacts", file_or_id))["id"])
     artefact_id: str = upload_file(file, file.name, UploadPurpose.MODEL)["id"]
     return artefact_id
 

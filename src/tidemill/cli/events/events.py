@@ -18,6 +18,7 @@ from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, pri
 from tidemill.core.events.log import Cursor
 from tidemill.core.events.sentences import sentence
 from tidemill.core.faults import Fault, NotRunning
+from tidemill.core.ids import with_short_ids
 from tidemill.host.standard_error import printable
 
 _PAGE = 500
@@ -74,6 +75,6 @@ def _read(after: str, *, follow: bool) -> Iterator[dict[str, Any]]:
 def _print(event: dict[str, Any]) -> None:
     """One line an event. A terminal shows as much of it as one line takes; a file gets all of it."""
     words = sentence(event["kind"], event["body"])
-    line = printable(f"{moment(event['at'])[-14:]}  {words}").replace("\n", " ")
+    line = printable(with_short_ids(f"{moment(event['at'])[-14:]}  {words}")).replace("\n", " ")
     width = shutil.get_terminal_size().columns
     print_line(line if not sys.stdout.isatty() or len(line) <= width else line[: width - 1] + "…")

@@ -54,6 +54,11 @@ def ask_and_confirm(caller: PoolCaller, job: dict[str, Any], *, yes: bool, expla
     return confirm_job(caller, job)
 
 
+def job_id_of(caller: PoolCaller, reference: str) -> str:
+    """The whole id of a job, for what asks more than once: meanwhile `last` may mean another."""
+    return str(caller.ask("GET", at(ROUTE, reference))["id"])
+
+
 def results_of(caller: PoolCaller, job_id: str) -> list[dict[str, Any]]:
     return caller.listed(at(ROUTE, job_id, "result"), {}, RESULTS_MAX)
 

@@ -73,7 +73,7 @@ def confirm(job: JobReference, yes: Yes = False, wait: Wait = False, as_json: As
     """Confirm a quote: its upper end is held, and the job's tasks wait for nodes."""
     caller = pool_caller()
     job_view = caller.ask("GET", at(ROUTE, job))
-    quoted = {**job_view, "quote": caller.ask("GET", at(ROUTE, job, "quote"))}
+    quoted = {**job_view, "quote": caller.ask("GET", at(ROUTE, job_view["id"], "quote"))}
     confirmed = job_watch.ask_and_confirm(caller, quoted, yes=yes)
     if wait:
         _wait(caller, confirmed, as_json=as_json)
@@ -133,7 +133,8 @@ def logs(
     as_json: AsJson = False,
 ) -> None:
     """What the tasks of a job print."""
-    for output in job_watch.output_of(pool_caller(), job, follow=follow):
+    caller = pool_caller()
+    for output in job_watch.output_of(caller, job_watch.job_id_of(caller, job), follow=follow):
         if as_json:
             print_json(output)
             continue
@@ -145,7 +146,7 @@ def logs(
 def result(job: JobReference, out: OutFolder = None, as_json: AsJson = False) -> None:
     """What came of each task of a job that is over; with --out its files are fetched."""
     caller = pool_caller()
-    results = results_of(caller, job)
+    results = results_of(caller, job_watch.job_id_of(caller, job))
     files = job_watch.keep_results(caller, results, out) if out else []
     if as_json:
         print_json({"items": results, "files": [str(file) for file in files]})
@@ -159,8 +160,8 @@ def result(job: JobReference, out: OutFolder = None, as_json: AsJson = False) ->
 def cancel(job: JobReference, as_json: AsJson = False) -> None:
     """Call a job off. What was delivered is judged and paid; the rest of what was held goes back."""
     caller = pool_caller()
-    caller.ask("POST", at(ROUTE, job, "cancel"))
-    job_view = caller.ask("GET", at(ROUTE, job))
+    called_off = caller.ask("POST", at(ROUTE, job, "cancel"))
+    job_view = caller.ask("GET", at(ROUTE, called_off["id"]))
     report(
         f"The job is called off; {job_view['held']} {job_view['currency']}s are still held.", job_view, as_json=as_json
     )

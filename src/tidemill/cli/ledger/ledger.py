@@ -24,6 +24,7 @@ from tidemill.cli.ledger.ledger_accounts import (
 from tidemill.cli.terminal.checks import print_checks
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, print_json, print_table
+from tidemill.core.ids import short_id, with_short_ids
 from tidemill.core.ledger import AccountKind
 from tidemill.core.ledger.spreadsheets import harmless
 from tidemill.store.ledger import books
@@ -95,7 +96,7 @@ def holds(
         print_json([_hold_fields(hold) for hold in page["items"]])
     else:
         columns = ("hold", "account", "amount", "captured", "expires", "cause")
-        print_table(columns, [tuple(_hold_fields(hold).values()) for hold in page["items"]])
+        print_table(columns, [tuple(map(with_short_ids, _hold_fields(hold).values())) for hold in page["items"]])
 
 
 @app.command()
@@ -136,7 +137,7 @@ def _line_fields(line: dict[str, Any]) -> dict[str, str]:
 
 
 def _line_row(line: dict[str, Any]) -> tuple[str, ...]:
-    return moment(line["at"]), line["amount"], line["kind"], line["cause"], line["id"]
+    return moment(line["at"]), line["amount"], line["kind"], line["cause"], short_id(line["id"])
 
 
 def _hold_fields(hold: dict[str, Any]) -> dict[str, str]:

@@ -7,15 +7,19 @@ from uuid import UUID
 
 import typer
 
+from tidemill.cli.client.pool_caller import pool_caller
+from tidemill.cli.client.references import at
 from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.currency import CREDIT, kept_currency, shown_currency
+from tidemill.core.ids import short_id
 from tidemill.core.ledger import LedgerAccount, account_named
 from tidemill.core.money import credits_of
+from tidemill.core.references import FromLast, IdEnd, ObjectKind, read_reference
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.sections.money import MoneySettings
 from tidemill.store.ledger.books import Balance
 
-WRITTEN = "its id, or KIND, KIND:OWNER or KIND:NAME, with @CURRENCY if it is not the pool's own"
+WRITTEN = "its id or its last 8 digits, or KIND, KIND:OWNER or KIND:NAME, with @CURRENCY if it is not the pool's own"
 
 LedgerAccountArgument = Annotated[str, typer.Argument(metavar="ACCOUNT", help=f"The account: {WRITTEN}.")]
 
@@ -23,7 +27,12 @@ COLUMNS = ("account", "kind", "of", "posted", "held", "available", "currency", "
 
 
 def read_account(text: str, money: MoneySettings, currency: str = CREDIT) -> LedgerAccount | UUID:
-    """The account that a command's argument means."""
+    """The account that a command's argument means. Of what an end of an id means the pool is asked."""
+    if isinstance(read_reference(text, ObjectKind.LEDGER_ACCOUNT), IdEnd | FromLast):
+        return UUID(pool_caller().ask("GET", at("/ledger/accounts", text))["id"])
+    kind, _, owner = text.partition(":")
+    if isinstance(read_reference(owner, ObjectKind.ACCOUNT), IdEnd):
+        text = f"{kind}:{pool_caller().ask('GET', at('/admin/accounts', owner))['id']}"
     account = account_named(text, currency)
     if isinstance(account, Refusal):
         raise CommandRefused(account.sentence)
@@ -39,14 +48,14 @@ def account_id(text: str, money: MoneySettings) -> UUID:
 
 def account_text(account: Mapping[str, Any]) -> str:
     """The account as a command takes it, without its currency."""
-    owner = account["owner"] or account["name"]
+    owner = short_id(account["owner"]) if account["owner"] else account["name"]
     return f"{account['kind']}:{owner}" if owner else str(account["kind"])
 
 
 def account_row(account: Mapping[str, Any]) -> tuple[str, ...]:
-    owner = account["address"] or account["owner"] or account["name"] or "the pool"
+    owner = account["address"] or short_id(account["owner"] or "") or account["name"] or "the pool"
     amounts = (account["posted"], account["held"], account["available"])
-    return account["id"], account["kind"], owner, *amounts, account["currency"], _state(account)
+    return short_id(account["id"]), account["kind"], owner, *amounts, account["currency"], _state(account)
 
 
 def _state(account: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from tidemill.cli.client.http_calls import PoolRefused
 from tidemill.cli.client.identity import own_pool
 from tidemill.cli.client.local_pool import connected, home_settings, load_configuration, operator_name, own_urls
 from tidemill.cli.client.pool_caller import pool_caller
+from tidemill.cli.client.references import BY_ID, at
 from tidemill.cli.ledger.ledger_accounts import (
     WRITTEN,
     LedgerAccountArgument,
@@ -28,7 +29,7 @@ from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table, report
 from tidemill.core.clock import Instant
 from tidemill.core.currency import CREDIT, kept_currency
-from tidemill.core.ids import Ids
+from tidemill.core.ids import Ids, short_id
 from tidemill.core.ledger import AdjustmentState, LedgerAccount, PostingRefusal
 from tidemill.core.money import micro_credits
 from tidemill.core.refusals import Refusal
@@ -47,7 +48,7 @@ LedgerEffect = Callable[[Connection, Ids, Instant], Awaitable[T | Refusal]]
 _ROUTE = "/ledger/adjustments"
 _COLUMNS = ("adjustment", "state", "amount", "currency", "from", "to", "by", "decided", "reason")
 
-Which = Annotated[UUID, typer.Argument(metavar="ADJUSTMENT", help="The adjustment's id.")]
+Which = Annotated[str, typer.Argument(metavar="ADJUSTMENT", help=f"The adjustment: {BY_ID}.")]
 Why = Annotated[str, typer.Option("--reason", "-r", help="Why; it is kept.")]
 
 
@@ -71,8 +72,8 @@ def post(
     if any(isinstance(side, LedgerAccount) and side.currency != kept_currency(currency, money) for side in sides):
         raise CommandRefused(PostingRefusal.CURRENCY_MISMATCH.sentence)
     proposed = _propose(sides, amount, currency, reason)
-    sentence = f"Proposed as {proposed['id']}. Nothing has moved yet: another operator runs"
-    report(f"{sentence} `tidemill ledger approve {proposed['id']}`.", proposed, as_json=as_json)
+    sentence = f"Proposed as {short_id(proposed['id'])}. Nothing has moved yet: another operator runs"
+    report(f"{sentence} `tidemill ledger approve {short_id(proposed['id'])}`.", proposed, as_json=as_json)
 
 
 @app.command()
@@ -95,7 +96,7 @@ def adjustments(
 @app.command()
 def approve(adjustment: Which, as_json: AsJson = False) -> None:
     """Approve what another operator has proposed, and post it."""
-    settled = pool_caller().ask("POST", f"{_ROUTE}/{adjustment}/approve")
+    settled = pool_caller().ask("POST", at(_ROUTE, adjustment, "approve"))
     moved = f"{settled['amount']} {settled['currency']}"
     report(f"Approved and posted: {moved}, proposed by {settled['proposed_by']}.", settled, as_json=as_json)
 
@@ -103,7 +104,7 @@ def approve(adjustment: Which, as_json: AsJson = False) -> None:
 @app.command()
 def reject(adjustment: Which, as_json: AsJson = False) -> None:
     """Reject an adjustment, or take your own back."""
-    settled = pool_caller().ask("POST", f"{_ROUTE}/{adjustment}/reject")
+    settled = pool_caller().ask("POST", at(_ROUTE, adjustment, "reject"))
     report("Rejected: it will never be posted.", settled, as_json=as_json)
 
 
@@ -168,4 +169,4 @@ def _act(effect: LedgerEffect[T]) -> T:
 def _row(adjustment: Mapping[str, Any], sides: Mapping[str, str]) -> tuple[str, ...]:
     moved = (adjustment["amount"], adjustment["currency"], sides[adjustment["debit"]], sides[adjustment["credit"]])
     by = (adjustment["proposed_by"], adjustment["decided_by"] or "", adjustment["reason"])
-    return adjustment["id"], adjustment["state"], *moved, *by
+    return short_id(adjustment["id"]), adjustment["state"], *moved, *by

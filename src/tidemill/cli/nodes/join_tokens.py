@@ -10,10 +10,13 @@ import typer
 
 from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.pool_caller import PoolCaller, pool_caller
+from tidemill.cli.client.references import BY_NAME, chosen
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
+from tidemill.core.ids import short_id
 from tidemill.core.nodes.join_tokens import LIFETIME_MAX_S, JoinTokenRefusal
 from tidemill.core.nodes.pool_urls import is_loopback
+from tidemill.core.references import ObjectKind
 from tidemill.core.settings.kinds.quantities import DURATION
 from tidemill.host.standard_error import say
 
@@ -65,14 +68,14 @@ def make(
 
 @app.command()
 def revoke(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name or its id, never the token itself.")],
+    which: Annotated[str, typer.Argument(metavar="TOKEN", help=f"The token: {BY_NAME}; never the token itself.")],
     as_json: AsJson = False,
 ) -> None:
     """Revoke a join token, at once. Machines that joined with it stay."""
     caller = pool_caller()
-    token = _named_token(_listed(caller), name)
-    caller.ask("DELETE", f"{_ROUTE}/{token['id']}")
-    report(f"The join token {token['name']} is revoked.", {"revoked": token["id"]}, as_json=as_json)
+    revoked = chosen(ObjectKind.JOIN_TOKEN, _listed(caller), which, JoinTokenRefusal.UNKNOWN_JOIN_TOKEN)
+    caller.ask("DELETE", f"{_ROUTE}/{revoked['id']}")
+    report(f"The join token {revoked['name']} is revoked.", {"revoked": revoked["id"]}, as_json=as_json)
 
 
 def _listed(caller: PoolCaller) -> list[dict[str, Any]]:
@@ -80,20 +83,11 @@ def _listed(caller: PoolCaller) -> list[dict[str, Any]]:
     return items
 
 
-def _named_token(listed: list[dict[str, Any]], text: str) -> dict[str, Any]:
-    matches = [token for token in listed if token["id"] == text] or [token for token in listed if token["name"] == text]
-    if not matches:
-        raise CommandRefused("You have no such join token: `tidemill nodes tokens list` lists those that are open.")
-    if len(matches) > 1:
-        raise CommandRefused("Several of your join tokens have this name: say which by its id.")
-    return matches[0]
-
-
 def _print_tokens(tokens: list[dict[str, Any]]) -> None:
     """Print ids only if several tokens share a name."""
     names = [token["name"] for token in tokens]
     columns = _COLUMNS if len(set(names)) == len(names) else (*_COLUMNS, "id")
-    print_table(columns, [(*_row(token), token["id"])[: len(columns)] for token in tokens])
+    print_table(columns, [(*_row(token), short_id(token["id"]))[: len(columns)] for token in tokens])
 
 
 def _row(token: dict[str, Any]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from tidemill.cli.terminal.output import print_json, print_line, print_table
 from tidemill.core.events.node_sentences import operations
 from tidemill.core.ids import short_id
 from tidemill.core.nodes.rules.rule_texts import written
+from tidemill.core.ids import short_id
 from tidemill.host.standard_error import say
 
 _HEARD = "last heard (UTC)"
@@ -38,7 +39,7 @@ def print_nodes(nodes: Sequence[_View], *, as_json: bool, none: str = NONE_YET) 
     by_id = any(node["removed_at"] or names[node["name"]] > 1 for node in nodes)
     many = len({node["account_id"] for node in nodes}) > 1
     columns = list(_OF_MANY if many else _COLUMNS)
-    rows = [{**_row(node), "id": node["id"]} for node in nodes]
+    rows = [{**_row(node), "id": short_id(node["id"])} for node in nodes]
     columns += ["id"] * by_id
     print_table(columns, [[row[column] for column in columns] for row in rows])
 
@@ -95,7 +96,7 @@ def _fields(node: _View) -> Iterator[tuple[str, str]]:
     fields = {
         "node": node["id"],
         "name": node["name"],
-        "owner": (node.get("owner") or node["account_id"]) + (" (the pool's own machine)" if node["house"] else ""),
+        "owner": (node.get("owner") or short_id(node["account_id"])) + (" (the pool's own machine)" if node["house"] else ""),
         "state": _state(node),
         "agent": node["agent"].removeprefix("tidemill/")
         + ("" if node["version_accepted"] else " (too old to get work)"),

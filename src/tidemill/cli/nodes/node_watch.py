@@ -12,6 +12,7 @@ from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.pool_caller import PoolCaller
 from tidemill.cli.terminal.output import print_json, print_line
 from tidemill.core.events.node_sentences import NODE_KINDS, sentence
+from tidemill.core.ids import with_short_ids
 
 _POLL_S = 2.0
 _NAMED = 10_000
@@ -54,7 +55,8 @@ def _print(caller: PoolCaller, events: list[dict[str, Any]], *, as_json: bool) -
             print_json(event)
         else:
             subject = event["subject"].removeprefix("node:")
-            print_line(f"{moment(event['at'])}  {names.get(subject, subject)}  {sentence(event)}")
+            line = f"{moment(event['at'])}  {names.get(subject, subject)}  {sentence(event)}"
+            print_line(with_short_ids(line))
 
 
 def _names(caller: PoolCaller) -> dict[str, str]:

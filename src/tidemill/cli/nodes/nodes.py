@@ -1,30 +1,30 @@
 """`tidemill nodes`: the machines that you have in the pool; and, for operators, everybody's.
 
-It asks the pool over HTTP. A node is given by its id or its name. Commands for the machine itself are in `agent`.
+It asks the pool over HTTP. Commands for the machine itself are in `agent`.
 """
 
 import sys
 from typing import Annotated
-from uuid import UUID
 
 import typer
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.pool_caller import PoolCaller, pool_caller
+from tidemill.cli.client.pool_caller import pool_caller
+from tidemill.cli.client.references import NodeReference, OwnerOption, at
 from tidemill.cli.jobs.explanation_view import print_considered
 from tidemill.cli.nodes import join_tokens
 from tidemill.cli.nodes.node_view import NONE_YET, print_node, print_nodes, rule_rows
 from tidemill.cli.nodes.node_watch import follow
 from tidemill.cli.nodes.rule_words import EXAMPLES, NAMES, wish
 from tidemill.cli.terminal.command_group import CommandGroup
-from tidemill.cli.terminal.output import AsJson, CommandRefused, print_fields, print_json, print_line, report
+from tidemill.cli.terminal.output import AsJson, print_fields, print_json, print_line, report
 from tidemill.core.events.node_sentences import sentence
+from tidemill.core.ids import with_short_ids
 from tidemill.host.standard_error import say
 
 app = CommandGroup("Your machines in the pool.\n\nWhat is done on a machine itself is in `tidemill agent`.")
 app.add_typer(join_tokens.app, name="tokens")
 
-Which = Annotated[str, typer.Argument(metavar="NODE", help="The node: its id or its name.")]
 Why = Annotated[str, typer.Option("--reason", "-r", help="Why; it is kept, and the owner can read it.")]
 
 _ROUTE = "/nodes"
@@ -34,22 +34,22 @@ _WATCHED = 500
 
 @app.command("list")
 def list_nodes(
-    owner: Annotated[UUID | None, typer.Option(help="Only those of this account, by its id; for operators.")] = None,
+    owner: OwnerOption = None,
     removed: Annotated[bool, typer.Option("--removed", help="Those that were removed instead.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most so many.")] = 100,
     as_json: AsJson = False,
 ) -> None:
     """List your nodes, newest first; an operator sees everybody's."""
-    query = {"removed": str(removed).lower(), **({} if owner is None else {"owner": str(owner)})}
+    query = {"removed": str(removed).lower(), **({} if owner is None else {"owner": owner})}
     none = "No node was removed." if removed else NONE_YET
     print_nodes(pool_caller().listed(_ROUTE, query, limit), as_json=as_json, none=none)
 
 
 @app.command()
-def show(node: Which, as_json: AsJson = False) -> None:
+def show(node: NodeReference, as_json: AsJson = False) -> None:
     """Show a node: its machine, what was measured of it, its rules, alerts, and why it gets no work."""
     caller = pool_caller()
-    view = caller.ask("GET", f"{_ROUTE}/{_node_id(caller, node)}")
+    view = caller.ask("GET", at(_ROUTE, node))
     if as_json:
         print_json(view)
     else:
@@ -58,25 +58,25 @@ def show(node: Which, as_json: AsJson = False) -> None:
 
 @app.command()
 def history(
-    node: Which,
+    node: NodeReference,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most so many.")] = _HISTORY,
     as_json: AsJson = False,
 ) -> None:
     """What happened to a node, newest first; times are UTC."""
     caller = pool_caller()
-    events = caller.listed(f"{_ROUTE}/{_node_id(caller, node)}/history", {}, limit)
+    events = caller.listed(at(_ROUTE, node, "history"), {}, limit)
     if as_json:
         print_json(events)
         return
     for event in events:
-        print_line(f"{moment(event['at'])}  {sentence(event)}")
+        print_line(with_short_ids(f"{moment(event['at'])}  {sentence(event)}"))
 
 
 @app.command()
-def why(node: Which, as_json: AsJson = False) -> None:
+def why(node: NodeReference, as_json: AsJson = False) -> None:
     """What a node was considered for lately, and why it lost; times are UTC."""
     caller = pool_caller()
-    considered = caller.ask("GET", f"{_ROUTE}/{_node_id(caller, node)}/considered")
+    considered = caller.ask("GET", at(_ROUTE, node, "considered"))
     if as_json:
         print_json(considered["items"])
     else:
@@ -97,17 +97,17 @@ def watch(as_json: AsJson = False) -> None:
 
 @app.command()
 def rename(
-    node: Which, name: Annotated[str, typer.Argument(help="What it will be called.")], as_json: AsJson = False
+    node: NodeReference, name: Annotated[str, typer.Argument(help="What it will be called.")], as_json: AsJson = False
 ) -> None:
     """Give a node another name."""
     caller = pool_caller()
-    view = caller.ask("PATCH", f"{_ROUTE}/{_node_id(caller, node)}", {"name": name})
+    view = caller.ask("PATCH", at(_ROUTE, node), {"name": name})
     report(f"The node is called {view['name']} now.", view, as_json=as_json)
 
 
 @app.command()
 def rules(
-    node: Which,
+    node: NodeReference,
     changes: Annotated[
         list[str] | None,
         typer.Argument(
@@ -118,7 +118,7 @@ def rules(
 ) -> None:
     """Show a node's rules, or change some, all of them or none."""
     caller = pool_caller()
-    path = f"{_ROUTE}/{_node_id(caller, node)}"
+    path = at(_ROUTE, node)
     wishes = dict(wish(change) for change in changes or ())
     view = caller.ask("PUT", f"{path}/rules", wishes) if wishes else caller.ask("GET", path)
     if as_json:
@@ -130,57 +130,44 @@ def rules(
 
 
 @app.command()
-def drain(node: Which, as_json: AsJson = False) -> None:
+def drain(node: NodeReference, as_json: AsJson = False) -> None:
     """Let a node finish what it has, and give it no more."""
     _do(node, "drain", "finishes what it has and gets no more", as_json=as_json)
 
 
 @app.command()
-def pause(node: Which, as_json: AsJson = False) -> None:
+def pause(node: NodeReference, as_json: AsJson = False) -> None:
     """Stop a node's work at once."""
     _do(node, "pause", "is paused", as_json=as_json)
 
 
 @app.command()
-def resume(node: Which, as_json: AsJson = False) -> None:
+def resume(node: NodeReference, as_json: AsJson = False) -> None:
     """Let a node work again that was paused or drained."""
     _do(node, "resume", "may work again", as_json=as_json)
 
 
 @app.command()
-def suspend(node: Which, reason: Why, as_json: AsJson = False) -> None:
+def suspend(node: NodeReference, reason: Why, as_json: AsJson = False) -> None:
     """Keep a node from work, as an operator. It stays connected."""
     _do(node, "suspend", "is suspended", {"reason": reason}, as_json=as_json)
 
 
 @app.command()
-def unsuspend(node: Which, reason: Why, as_json: AsJson = False) -> None:
+def unsuspend(node: NodeReference, reason: Why, as_json: AsJson = False) -> None:
     """Let a suspended node work again, as an operator."""
     _do(node, "unsuspend", "is no longer suspended", {"reason": reason}, as_json=as_json)
 
 
 @app.command()
-def remove(node: Which, reason: Why = "", as_json: AsJson = False) -> None:
+def remove(node: NodeReference, reason: Why = "", as_json: AsJson = False) -> None:
     """Remove a node for good: its link is closed, and the machine can only join anew."""
     caller = pool_caller()
-    view = caller.ask("DELETE", f"{_ROUTE}/{_node_id(caller, node)}", query={"reason": reason})
+    view = caller.ask("DELETE", at(_ROUTE, node), query={"reason": reason})
     report(f"{view['name']} is removed from the pool.", view, as_json=as_json)
 
 
 def _do(node: str, action: str, result: str, body: dict[str, object] | None = None, *, as_json: bool) -> None:
     caller = pool_caller()
-    view = caller.ask("POST", f"{_ROUTE}/{_node_id(caller, node)}/{action}", body)
+    view = caller.ask("POST", at(_ROUTE, node, action), body)
     report(f"{view['name']} {result}.", view, as_json=as_json)
-
-
-def _node_id(caller: PoolCaller, text: str) -> str:
-    """The id of the one node that the text names. Several may share a name, and a guess could stop the wrong one."""
-    try:
-        return str(UUID(text))
-    except ValueError:
-        matches = caller.listed(_ROUTE, {"name": text}, 2)
-    if not matches:
-        raise CommandRefused("There is no node with this name: `tidemill nodes list` lists them.")
-    if len(matches) > 1:
-        raise CommandRefused("Several nodes have this name: say which by its id, which `tidemill nodes list` shows.")
-    return str(matches[0]["id"])

@@ -13,14 +13,17 @@ from uuid import UUID
 import typer
 
 from tidemill.cli.client.local_pool import connected, load_configuration, running_urls
+from tidemill.cli.client.local_references import meant
+from tidemill.cli.client.references import BY_ID
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
 from tidemill.core.accounts.account import Language
 from tidemill.core.accounts.addresses import parse_address
 from tidemill.core.clock import Instant, as_datetime
 from tidemill.core.faults import MailFault
-from tidemill.core.ids import Ids
+from tidemill.core.ids import Ids, short_id
 from tidemill.core.notices.mail import Letter, LetterKind, LetterRefusal
+from tidemill.core.references import ObjectKind
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings
 from tidemill.store.clock import read_clock
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 
 app = CommandGroup("This machine's letters: list, read, send again, test.")
 
-Which = Annotated[UUID, typer.Argument(metavar="LETTER", help="The letter's id.")]
+Which = Annotated[str, typer.Argument(metavar="LETTER", help=f"The letter: {BY_ID}.")]
 
 _LIMITS = DatabaseLimits(connections=2, statement_s=30, lock_s=10)
 _COLUMNS = ("letter", "state", "written", "to", "kind", "tries", "what was wrong")
@@ -79,10 +82,8 @@ def show(letter: Which, as_json: AsJson = False) -> None:
 @app.command()
 def retry(letter: Which, as_json: AsJson = False) -> None:
     """Have a letter tried again that has failed, or that lies in the outbox."""
-    refusal = asyncio.run(_retry(letter))
-    if refusal:
-        raise CommandRefused(refusal.sentence)
-    report("The letter waits to be sent again.", {"id": str(letter), "state": "waiting"}, as_json=as_json)
+    letter_id = asyncio.run(_retry(letter))
+    report("The letter waits to be sent again.", {"id": str(letter_id), "state": "waiting"}, as_json=as_json)
 
 
 @app.command("test")
@@ -111,7 +112,7 @@ async def _newest(limit: int) -> Sequence[StoredLetter]:
         return await store.newest(connection, limit)
 
 
-async def _read(letter_id: UUID) -> "tuple[StoredLetter, EmailMessage | None]":
+async def _read(reference: str) -> "tuple[StoredLetter, EmailMessage | None]":
     """A letter, and its message as it was or would be sent; None if the letter was emptied."""
     from tidemill.control.notices.mail_loop import masthead_of
     from tidemill.control.notices.smtp import compose
@@ -120,7 +121,7 @@ async def _read(letter_id: UUID) -> "tuple[StoredLetter, EmailMessage | None]":
     settings = load_configuration().settings
     async with _database(settings) as database:
         async with database.connection() as connection:
-            stored = await store.find(connection, letter_id)
+            stored = await store.find(connection, await meant(connection, ObjectKind.LETTER, reference))
             now = await read_clock(connection)
         if stored is None:
             raise CommandRefused(LetterRefusal.UNKNOWN_LETTER.sentence)
@@ -132,11 +133,15 @@ async def _read(letter_id: UUID) -> "tuple[StoredLetter, EmailMessage | None]":
     return stored, compose(letter, stored.id, masthead_of(settings), sender, stored.made_at)
 
 
-async def _retry(letter_id: UUID) -> LetterRefusal | None:
+async def _retry(reference: str) -> UUID:
+    """Have a letter tried again; returns its id."""
     async with connected(running_urls(load_configuration().settings).program) as connection:
         now = await read_clock(connection)
         async with connection.transaction():
-            return await store.retry(connection, letter_id, now)
+            letter_id = await meant(connection, ObjectKind.LETTER, reference)
+            if refusal := await store.retry(connection, letter_id, now):
+                raise CommandRefused(refusal.sentence)
+            return letter_id
 
 
 async def _test(settings: Settings, recipient: str) -> "SmtpReply":
@@ -193,4 +198,4 @@ def _fields(letter: StoredLetter) -> dict[str, object]:
 def _row(letter: StoredLetter) -> tuple[str, ...]:
     written_at = f"{as_datetime(letter.made_at):%Y-%m-%d %H:%M:%S}"
     tries = str(letter.tries)
-    return str(letter.id), letter.state, written_at, letter.recipient, letter.kind, tries, letter.last_error
+    return short_id(letter.id), letter.state, written_at, letter.recipient, letter.kind, tries, letter.last_error

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from tidemill.cli.terminal.help_page import help_page, summary_of, usage
 from tidemill.cli.terminal.output import print_json
+from tidemill.cli.terminal.places import in_words
 from tidemill.cli.terminal.typed_values import read_leanly
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -26,6 +27,15 @@ class HelpfulCommand(TyperCommand):
         if option is not None:
             read_leanly(option)
         return option
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read `-1` as `last`, where the command takes something of that kind."""
+        if any(isinstance(parameter, TyperArgument) for parameter in self.params):
+            named = [one for one in self.params if isinstance(one, TyperOption)]
+            options = {word for one in named for word in (*one.opts, *one.secondary_opts)}
+            with_values = {word for one in named if not (one.is_flag or one.count) for word in one.opts}
+            args = list(in_words(args, options=options, with_values=with_values))
+        return super().parse_args(ctx, args)
 
     def get_help(self, ctx: Any) -> str:
         return help_page(self, ctx)

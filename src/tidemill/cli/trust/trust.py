@@ -4,15 +4,17 @@ import asyncio
 import secrets
 from collections.abc import Sequence
 from typing import Annotated
-from uuid import UUID
 
 import typer
 
 from tidemill.cli.client.local_pool import connected, load_configuration, operator_name, running_urls
+from tidemill.cli.client.local_references import meant
+from tidemill.cli.client.references import BY_ID
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
 from tidemill.core.clock import as_datetime
-from tidemill.core.ids import Ids
+from tidemill.core.ids import Ids, short_id
+from tidemill.core.references import ObjectKind
 from tidemill.core.refusals import Refusal
 from tidemill.core.trust.reviews import ReviewDecision
 from tidemill.store.clock import read_clock
@@ -24,7 +26,7 @@ app = CommandGroup("On this machine's pool, decide what nobody else can.")
 
 SHOWN_MAX = 1_000
 
-Which = Annotated[UUID, typer.Argument(metavar="ATTEMPT", help="The attempt whose result waits.")]
+Which = Annotated[str, typer.Argument(metavar="ATTEMPT", help=f"The attempt whose result waits: {BY_ID}.")]
 Verdict = Annotated[ReviewDecision, typer.Argument(metavar="VERDICT", help="pass: it is paid; fail: it is wrong.")]
 Why = Annotated[str, typer.Option("--reason", "-r", help="Why; it is kept, and the node's owner sees it.")]
 
@@ -38,7 +40,7 @@ def reviews(as_json: AsJson = False) -> None:
     elif not waiting:
         print_line("No result waits for a decision.")
     else:
-        rows = [(str(one.attempt_id), str(one.node_id), _time(one), one.doubt) for one in waiting]
+        rows = [(short_id(one.attempt_id), short_id(one.node_id), _time(one), one.doubt) for one in waiting]
         print_table(("attempt", "node", "since", "doubt"), rows)
 
 
@@ -55,9 +57,10 @@ async def _listed() -> Sequence[Review]:
         return await stored_reviews.listed(connection, None, SHOWN_MAX)
 
 
-async def _decide(attempt_id: UUID, verdict: ReviewDecision, reason: str) -> Review:
+async def _decide(attempt: str, verdict: ReviewDecision, reason: str) -> Review:
     async with connected(running_urls(load_configuration().settings).program) as connection:
         now, by = await read_clock(connection), operator_name()
+        attempt_id = await meant(connection, ObjectKind.REVIEW, attempt)
         async with connection.transaction():
             decided = await stored_reviews.decide(
                 connection, attempt_id, verdict, reason=reason, by=by, ids=Ids(secrets.randbits), now=now

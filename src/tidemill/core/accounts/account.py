@@ -12,7 +12,7 @@ from tidemill.core.refusals import Refusal
 
 
 class AccountStateRefusal(Refusal):
-    UNKNOWN_PERSON = "There is no such account: check its id."
+    UNKNOWN_PERSON = "There is no such account: `tidemill admin accounts` lists them."
     ADDRESS_IN_USE = "Another account uses this address by now: log in with it, or choose another address."
     ALREADY_BLOCKED = "The account is blocked already."
     NOT_BLOCKED = "The account is not blocked."

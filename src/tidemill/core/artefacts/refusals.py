@@ -6,7 +6,7 @@ NAME_MAX_BYTES = 255
 
 
 class ArtefactRefusal(Refusal):
-    UNKNOWN_ARTEFACT = "You have no such artefact: GET /api/v1/artefacts lists those that you may see."
+    UNKNOWN_ARTEFACT = "You have no such artefact: `tidemill artefacts list` shows those that you may see."
     DIGEST_MALFORMED = "A digest is SHA-256, written as 64 hexadecimal digits in lower case: send such a one."
     ARTEFACT_NAME_MALFORMED = (
         f"An artefact's name is 1 to {NAME_MAX_BYTES} bytes of printable characters without slashes: choose such a one."

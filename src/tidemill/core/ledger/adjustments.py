@@ -47,7 +47,7 @@ class Adjustment:
 
 
 class AdjustmentRefusal(Refusal):
-    UNKNOWN_ADJUSTMENT = "There is no such adjustment."
+    UNKNOWN_ADJUSTMENT = "There is no such adjustment: `tidemill ledger adjustments` lists them."
     ALREADY_DECIDED = "This adjustment was approved or rejected before; nothing was changed."
     OWN_ACCOUNT_NEEDED = (
         "An adjustment takes two people, and this does not show which one you are: log in as an operator."

@@ -20,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 
 class ModelRefusal(Refusal):
-    UNKNOWN_MODEL = "The pool has no such model: GET /api/v1/models lists those that there are."
+    UNKNOWN_MODEL = "The pool has no such model: `tidemill models list` shows those that there are."
     MODEL_NAME_MALFORMED = (
         f"A model's name is 1 to {NAME_MAX} letters, digits, dots, dashes and underscores, and begins with a letter or "
         "a digit: choose such a one."
