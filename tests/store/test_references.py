@@ -1,5 +1,6 @@
 """References find what their caller may see: two accounts, ids that end alike, and names that are everything else."""
 
+import re
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -13,7 +14,8 @@ from tidemill.core.nodes.node import NodeRefusal
 from tidemill.core.references import ObjectKind, ReferenceObjection, ReferenceRefusal, Referent
 from tidemill.core.refusals import Refusal
 from tidemill.store import references
-from tidemill.store.database import Database
+from tidemill.store.address import DatabaseUrls
+from tidemill.store.database import Database, connect
 
 ODD_NAMES = ["%", "_", "a%", "'; DROP TABLE job; --", '"', "\\", "чердак", "トレーン", "مرحبا", "$1", ":name", "NULL"]
 
@@ -134,3 +136,54 @@ async def test_a_node_is_found_by_its_name_unless_it_is_removed_or_two_have_it(d
     assert isinstance(said, ReferenceObjection)
     assert short_id(foreign) in said.sentence
     assert short_id(gone) not in said.sentence
+
+
+async def test_every_kind_is_found_by_the_end_of_its_id_and_by_place(database: Database, urls: DatabaseUrls) -> None:
+    now = await now_of(database)
+    ada = await an_owner(database, now)
+    made = {kind: IDS.new(now) for kind in INSERTS}
+    connection = await connect(urls.owner)
+    try:
+        for kind, insert in INSERTS.items():
+            places = sorted({int(place) for place in re.findall(r"\$(\d)", insert)})
+            values = [made[kind], ada, now, made.get(ObjectKind.ARTEFACT)]
+            await connection.execute(insert, *values[: places[-1]])
+    finally:
+        await connection.close()
+    for kind, identifier in made.items():
+        for text in (short_id(identifier), identifier.hex[-17:], str(identifier), "last"):
+            assert await found_id(database, kind, text, ada) == identifier, (kind, text)
+    named = {ObjectKind.ARTEFACT: "data.npy", ObjectKind.KEY: "ci", ObjectKind.MODEL: "Tiny"}
+    for kind, name in named.items():
+        assert await found_id(database, kind, name, ada) == made[kind]
+    assert await found_id(database, ObjectKind.ACCOUNT, f"{ada}@EXAMPLE.org".upper(), None) == ada
+
+
+INSERTS = {
+    ObjectKind.ARTEFACT: """
+        WITH content AS (
+            INSERT INTO artefact_content (digest, size_bytes, refers) VALUES (repeat('a', 64), 1, 1) RETURNING digest
+        )
+        INSERT INTO artefact (id, account_id, digest, size_bytes, purpose, name, made_at)
+        SELECT $1, $2, digest, 1, 'model', 'data.npy', $3 FROM content""",
+    ObjectKind.MODEL: """
+        INSERT INTO model (id, name, source, licence, artefact_id, memory_mib, gpu_memory_mib, added_by, added_at)
+        SELECT $1, 'tiny', $2::uuid::text, 'MIT', $4, 0, 0, 'test', $3""",
+    ObjectKind.KEY: """
+        INSERT INTO api_key (id, account_id, name, role, scopes, prefix, sha256, networks, made_at, first_id)
+        VALUES ($1, $2, 'ci', 'customer', '{account:read}', 'tm_ci', '\\x00', '{}', $3, $1)""",
+    ObjectKind.SESSION: """
+        INSERT INTO session (id, account_id, began_at, seen_at, fresh_at, expires_at, address, user_agent, remember,
+                             second_factor)
+        VALUES ($1, $2, $3, $3, $3, $3::timestamptz + interval '1 day', '', '', false, false)""",
+    ObjectKind.LEDGER_ACCOUNT: """
+        INSERT INTO ledger_account (id, kind, owner_id, name, currency, floored, opened_at)
+        VALUES ($1, 'customer', $2, '', 'credit', true, $3)""",
+    ObjectKind.LETTER: """
+        INSERT INTO mail (id, recipient, kind, language, made_at, state, tries, next_at, tried_since, sent_at,
+                          last_error)
+        VALUES ($1, $2::uuid::text, 'test', 'en', $3, 'sent', 0, $3, $3, $3, '')""",
+    ObjectKind.REVIEW: """
+        INSERT INTO audit (id, of_task_id, owner_id, account_id, claimed, task_id, begun_at, asked_at, doubt)
+        VALUES ($1, $1, $2, $2, '', $1, $3, $3, 'too fast')""",
+}
