@@ -10,7 +10,7 @@ from tests.cli.test_job_commands import JOB, Office
 from tests.worlds.pools.desk import Desk
 from tests.worlds.pools.people import people_of
 from tests.worlds.pools.pool import Running
-from tidemill.cli.terminal.places import in_words
+from tidemill.cli.terminal.command_group import places_in_words
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.ids import short_id
 
@@ -31,7 +31,7 @@ WHOLE_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-")
 
 @pytest.mark.parametrize(("typed", "meant"), WORDS)
 def test_a_number_with_a_minus_is_a_place_unless_it_is_a_value(typed: list[str], meant: list[str]) -> None:
-    assert list(in_words(typed, options={"--hours", "--json", "-9"}, with_values={"--hours"})) == meant
+    assert list(places_in_words(typed, options={"--hours", "--json", "-9"}, with_values={"--hours"})) == meant
 
 
 @pytest.fixture(scope="module")

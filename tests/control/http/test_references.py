@@ -203,3 +203,12 @@ def test_paths_in_a_reference_lead_nowhere(world: World) -> None:
     for text in ("..%2F..%2Fadmin%2Faccounts", "%2e%2e", "a%2Fb"):
         answer = ada.ask("GET", f"/marketplace/jobs/{text}")
         assert answer.status_code == 404, (text, answer.text)
+
+
+def test_what_is_no_whole_id_where_one_is_needed_gets_a_sentence_of_ours(world: World) -> None:
+    ada = world.somebody()
+    for text in ("rubbish", "9fc8e31a", "0190a5c2-7e3b-7d21-9f4a", "%00"):
+        answer = ada.ask("GET", f"/marketplace/jobs?after={text}")
+        assert answer.status_code == 422
+        assert "no whole id" in answer.json()["detail"]
+        assert "group" not in answer.text

@@ -1,6 +1,10 @@
-"""Commands and groups of commands, with our pages of help. A group that is called alone shows its page."""
+"""Commands and groups of commands, with our pages of help. A group that is called alone shows its page.
 
-from collections.abc import Callable
+Where a command takes a reference, `-1`, `-2` and so on are `last`, `last-1` and so on.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, TypeVar
 
 import typer
@@ -8,10 +12,11 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from tidemill.cli.terminal.help_page import help_page, summary_of, usage
 from tidemill.cli.terminal.output import print_json
-from tidemill.cli.terminal.places import in_words
 from tidemill.cli.terminal.typed_values import read_leanly
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_PLACE = re.compile(r"-[1-9][0-9]{0,3}", re.ASCII)
 
 
 class HelpfulCommand(TyperCommand):
@@ -34,7 +39,7 @@ class HelpfulCommand(TyperCommand):
             named = [one for one in self.params if isinstance(one, TyperOption)]
             options = {word for one in named for word in (*one.opts, *one.secondary_opts)}
             with_values = {word for one in named if not (one.is_flag or one.count) for word in one.opts}
-            args = list(in_words(args, options=options, with_values=with_values))
+            args = list(places_in_words(args, options=options, with_values=with_values))
         return super().parse_args(ctx, args)
 
     def get_help(self, ctx: Any) -> str:
@@ -104,3 +109,23 @@ def click_command(name: str, target: Any) -> Any:
     alone = CommandGroup()
     alone.command(name)(target)
     return typer.main.get_command(alone)
+
+
+def places_in_words(words: Iterable[str], *, options: Collection[str], with_values: Collection[str]) -> Iterator[str]:
+    """The words of a command line, with `last` for `-1` and so on.
+
+    A number with a minus is left alone behind `--`, where it is the value of an option, and where the command has an
+    option of that name. `with_values` are the options that take the next word.
+    """
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            yield word
+            yield from rest
+        elif _PLACE.fullmatch(word) and word not in options:
+            back = int(word[1:]) - 1
+            yield f"last-{back}" if back else "last"
+        else:
+            yield word
+            if word in with_values:
+                yield from (value for value in [next(rest, None)] if value is not None)
