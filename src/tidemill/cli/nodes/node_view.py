@@ -12,7 +12,6 @@ from tidemill.cli.terminal.output import print_json, print_line, print_table
 from tidemill.core.events.node_sentences import operations
 from tidemill.core.ids import short_id
 from tidemill.core.nodes.rules.rule_texts import written
-from tidemill.core.ids import short_id
 from tidemill.host.standard_error import say
 
 _HEARD = "last heard (UTC)"
@@ -96,7 +95,8 @@ def _fields(node: _View) -> Iterator[tuple[str, str]]:
     fields = {
         "node": node["id"],
         "name": node["name"],
-        "owner": (node.get("owner") or short_id(node["account_id"])) + (" (the pool's own machine)" if node["house"] else ""),
+        "owner": (node.get("owner") or short_id(node["account_id"]))
+        + (" (the pool's own machine)" if node["house"] else ""),
         "state": _state(node),
         "agent": node["agent"].removeprefix("tidemill/")
         + ("" if node["version_accepted"] else " (too old to get work)"),
