@@ -15,17 +15,19 @@ from tests.worlds.databases.dispatch_world import body_of, demand_of_body, queue
 from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import SECOND, Instant
+from tidemill.core.jobs.kinds import work_of
 from tidemill.core.jobs.kinds.needs import Needs, limits_of
 from tidemill.core.jobs.kinds.task_body import Input, Task, task_bytes
 from tidemill.core.jobs.sandboxes import MIB, RunLimits
 from tidemill.core.placement.candidate import Candidate
-from tidemill.core.placement.explainer import why_nowhere
+from tidemill.core.placement.demand import Requirements
+from tidemill.core.placement.explainer import Explainer, why_nowhere
 from tidemill.core.placement.index.candidate_pool import CandidatePool
 from tidemill.core.placement.index.prices import Prices
 from tidemill.core.placement.placer import HOLDERS_MAX, Placer
 from tidemill.core.placement.plan import PlacementPlan, QueuedTask, inputs_of
 from tidemill.core.placement.supply import Seller
-from tidemill.core.placement.task_demand import HOUSE
+from tidemill.core.placement.task_demand import HOUSE, demand_for, work_footprint
 from tidemill.core.settings import Settings
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.core.settlement.pay import RewardPlan, cost_max_uc
@@ -45,7 +47,7 @@ def seller(number: int, price_uc: int = 10**6, speed: float = 1e10, **facts: obj
 
 def placer_of(*sellers: Seller, newcomers_share: float = 0.0, audit_share: float = 1.0) -> Placer:
     new_pool = partial(CandidatePool, POLICIES, newcomers_share=newcomers_share)
-    placer = Placer(new_pool, RewardPlan(), "value", audit_share)
+    placer = Placer(new_pool, RewardPlan(), "value", audit_share, POLICIES)
     placer.refill(sellers)
     return placer
 
@@ -95,7 +97,41 @@ def test_what_is_too_dear_everywhere_waits_and_is_told_so() -> None:
     placer = placer_of(*(seller(number, price_uc=10**9) for number in range(1, 50)))
     asked_for = want(1, cost_max_uc=1)
     assert not placer.decide([asked_for], NOW).placements
-    assert why_nowhere(placer, asked_for, NOW).counts == {"too_dear": 49}
+    assert why_nowhere(placer, asked_for, NOW).counts == {"above_quote": 49}
+
+
+def test_what_an_order_asks_of_nodes_decides_where_its_tasks_go() -> None:
+    here, there = seller(1, region="here", reputation=400), seller(2, region="there", reputation=900)
+    asked = {
+        Requirements(regions=frozenset({"here"})): here,
+        Requirements(reputation_floor=500): there,
+        Requirements(avoided=frozenset({there.node_id})): here,
+        Requirements(regions=frozenset({"elsewhere"})): None,
+        Requirements(hourly_max_uc=1): None,
+    }
+    tasks = [asking(number, requirements) for number, requirements in enumerate(asked)]
+    plan = placer_of(here, there).decide(tasks, NOW)
+    went = {placement.task.task_id: placement.seller for placement in plan.placements}
+    assert [went.get(task.task_id) for task in tasks] == list(asked.values())
+    assert len(plan.waiting) == 2, "each waits for reasons of its own"
+
+
+def test_each_order_is_placed_by_its_own_policy_and_by_the_pools_where_that_is_gone() -> None:
+    trusted, cheap = seller(1, reputation=1000, core_price_uc=10.0), seller(2, reputation=900, core_price_uc=1.0)
+    chosen = {"trusted": trusted, "value": cheap, "": cheap, "uninstalled": cheap}
+    tasks = [asking(number, Requirements(policy=policy)) for number, policy in enumerate(chosen)]
+    placer, explainer = placer_of(trusted, cheap), Explainer()
+    plan = placer.decide(tasks, NOW, listener=explainer)
+    went = {placement.task.task_id: placement.seller for placement in plan.placements}
+    assert [went[task.task_id] for task in tasks] == list(chosen.values())
+    explainer.applied(plan, went.keys(), placer, NOW)
+    assert {kept.weighing.policy for kept in explainer.take()[0]} == {"trusted", "value"}
+
+
+def asking(number: int, requirements: Requirements) -> QueuedTask:
+    task = Task("matmul", {"m": 8, "n": 8, "k": 8, "element": "int8", "seed": number}, RunLimits(seconds=1))
+    demand = demand_for(task, *work_footprint("matmul", work_of(task)), requirements)
+    return want(number)._replace(demand=demand, demand_id=demand.id, job_id=UUID(int=number))
 
 
 def test_a_node_that_becomes_cheaper_is_too_dear_no_more() -> None:

@@ -143,6 +143,19 @@ def test_the_quick_path_and_the_exact_path_answer_as_the_rule_does(
         _compare(nodes, demands, [*first, *steps])
 
 
+@given(
+    ALL_NODES,
+    st.lists(st.tuples(requests(), st.sampled_from(sorted(ALL_POLICIES))), min_size=2, max_size=8),
+    STEPS,
+)
+@settings(max_examples=150, deadline=None)
+def test_demands_that_choose_their_policies_share_one_pool(
+    nodes: tuple[Candidate, ...], asked: list[tuple[Demand, str]], steps: list[tuple[str, int]]
+) -> None:
+    demands = [replace(demand, policy=policy) for demand, policy in asked]
+    _compare(nodes, demands, [*(("place", number) for number in range(len(demands))), *steps])
+
+
 def _compare(nodes: tuple[Candidate, ...], demands: list[Demand], steps: list[tuple[str, int]]) -> None:
     plain = PlainPool(MedianPrices.of(nodes))
     for candidate in nodes:

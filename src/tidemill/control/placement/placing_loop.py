@@ -237,4 +237,4 @@ class PlacingLoop(Loop):
         settings = self.parts.settings
         new_pool = partial(CandidatePool, self._policies, newcomers_share=settings.newcomers.placements)
         share = settings.audit.customer_share
-        return Placer(new_pool, self._plan, settings.scheduling.policy.value, audit_share=share)
+        return Placer(new_pool, self._plan, settings.scheduling.policy.value, share, self._policies)

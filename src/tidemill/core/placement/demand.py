@@ -23,6 +23,8 @@ _LONG_AGO = Instant(0)
 
 Shape = tuple[int, int, frozenset[str], int, int, int, int, bool]
 
+Wishes = tuple[frozenset[str], frozenset[str], frozenset[UUID], int, int | None]
+
 LaneKey: TypeAlias = tuple[frozenset[str], int]
 """The models and the number of whole devices that a demand asks for; for a part of a device, no number."""
 
@@ -52,6 +54,37 @@ class NeededArtefact(NamedTuple):
 
     digest: str
     size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What an order asks of nodes, besides what its work needs. Fields that are not set ask for nothing."""
+
+    device_models: frozenset[str] = frozenset()
+    """Any of these, as the catalogue or a driver names them."""
+
+    gpu_memory_mib: int = 0
+    """Of each device, as it is sold: drivers keep a little of it for themselves."""
+
+    nvlink: bool = False
+    regions: frozenset[str] = frozenset()
+    """Any of these."""
+
+    labels: frozenset[str] = frozenset()
+    """All of these."""
+
+    reputation_floor: int = 0
+    hourly_max_uc: int | None = None
+    """The most that a device-hour may cost."""
+
+    policy: str = ""
+    """By which a node is chosen; empty leaves it to the pool."""
+
+    avoided: frozenset[UUID] = frozenset()
+    """Nodes that must not get it."""
+
+
+NO_REQUIREMENTS = Requirements()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +122,8 @@ class Demand:
     """The device capacity that it takes in all."""
     shape: Shape = field(init=False, repr=False, compare=False)
     """What it takes from a node, whoever owns the node."""
+    wishes: Wishes = field(init=False, repr=False, compare=False)
+    """What else decides which nodes suit it, whatever is free of them."""
     quick: "QuickDemand" = field(init=False, repr=False, compare=False)
     """The same demand as the index reads it."""
 
@@ -101,6 +136,11 @@ class Demand:
         set_field = object.__setattr__
         set_field(self, "asked_milli", self.devices * self.milli)
         set_field(self, "shape", (self.devices, self.milli if self.devices else 0, models, *needs, self.nvlink))
+        set_field(
+            self,
+            "wishes",
+            (self.labels, self.regions, self.excluded_nodes, self.reputation_floor, self.price_max_uc),
+        )
         set_field(self, "quick", QuickDemand(self))
 
     @property

@@ -9,7 +9,7 @@ pool of candidates only by the rule that the pool keeps.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ from tidemill.core.placement.plan import AlikeTasks, PlacementPlan, QueuedTask, 
 from tidemill.core.placement.rule import PlacementPool, Reservation, objections
 from tidemill.core.placement.seller import left_of
 from tidemill.core.placement.supply import Seller
-from tidemill.core.placement.task_demand import HOUSE, TaskDemand
+from tidemill.core.placement.task_demand import TaskDemand, for_house
 from tidemill.core.placement.turns import DevicesAtWork, in_turn, whose_turn
 from tidemill.core.settlement.pay import PayTerms, RewardPlan
 
@@ -56,10 +56,14 @@ class Placer:
         plan: RewardPlan,
         policy: str,
         audit_share: float = 1.0,
+        policies: Collection[str] = (),
     ) -> None:
         self._new_pool = new_pool
         self._policy = policy
-        """The name of the policy by which all tasks are placed."""
+        """The name of the policy of tasks whose order chooses none."""
+        self._policies = frozenset(policies)
+        """The names that orders may choose. A policy that was chosen and is no longer installed is the pool's own then;
+        explanations name the one that decided."""
         self._plan = plan
         """What rewards and commissions come to, so what a task costs."""
         self._median_prices = MedianPrices({})
@@ -177,7 +181,7 @@ class Placer:
         waiting: dict[Hashable, dict[UUID, QueuedTask]] = {}
         self._limits.begin()
         for task, task_demand, demand in self._in_turn(tasks, now):
-            key = (demand.kind, demand.shape, demand.labels, demand.inputs, task.customer_id, task.excluded)
+            key = (demand.kind, demand.shape, demand.wishes, demand.inputs, task.customer_id)
             same = (*key, cost_key(task_demand, task.cost_max_uc))
             if same in waiting:
                 waiting[same].setdefault(task.job_id, task)
@@ -194,14 +198,14 @@ class Placer:
     def demand_of(self, task: QueuedTask) -> Demand:
         """What a task demands that can be read, as the pool is asked for it."""
         demand = _read(task).demand
+        demand = for_house(demand) if self._is_for_house(task, demand) else demand
         return replace(
             demand,
-            labels=demand.labels | {HOUSE} if self._is_for_house(task, demand) else demand.labels,
             customer_id=task.account_id,
             audited_id=task.customer_id if task.is_audit else None,
-            excluded_nodes=task.excluded,
+            excluded_nodes=demand.excluded_nodes | task.excluded,
             submitted_at=task.since,
-            policy=self._policy,
+            policy=demand.policy if demand.policy in self._policies else self._policy,
         )
 
     def too_dear(self, task: QueuedTask) -> frozenset[UUID]:
@@ -245,7 +249,7 @@ class Placer:
         """Whether only house nodes are asked: for a task that prefers them, only if one of them could have it."""
         if not task.prefers_house:
             return task.for_house
-        demand = replace(demand, customer_id=task.account_id, excluded_nodes=task.excluded)
+        demand = replace(for_house(demand), customer_id=task.account_id, excluded_nodes=task.excluded)
         return any(not any(objections(seller.candidate, demand, task.since)) for seller in self._houses.values())
 
     def _find(self, task: QueuedTask, task_demand: TaskDemand, demand: Demand, now: Instant) -> TaskPlacement | None:

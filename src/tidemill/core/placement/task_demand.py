@@ -6,7 +6,7 @@ waits for a version that can.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import ceil
 from typing import Any
 from uuid import UUID
@@ -21,8 +21,9 @@ from tidemill.core.jobs.kinds.task_body import Input, Priority, Task
 from tidemill.core.jobs.result_archives import archived_bytes
 from tidemill.core.jobs.results import INLINE_MAX_BYTES, sealed_bytes
 from tidemill.core.jobs.sandboxes import MIB
+from tidemill.core.nodes.machine.gpu_names import MEMORY_TOLERANCE_PCT
 from tidemill.core.placement import demand as placement
-from tidemill.core.placement.demand import Demand, NeededArtefact, PriceBasis
+from tidemill.core.placement.demand import NO_REQUIREMENTS, Demand, NeededArtefact, PriceBasis, Requirements
 
 ABILITY = "can:"
 """The prefix, among the labels that a task demands, of what a sandbox must enforce."""
@@ -46,8 +47,17 @@ _PRIORITIES = {
 }
 
 
-_STORED = ("kind", "devices", "gpu_memory_mib", "cpu_milli", "memory_mib", "disk_mib")
+POOLS_POLICY = ""
+"""The policy of a stored demand that leaves the choice to the pool."""
+
+_STORED = (
+    "kind", "devices", "gpu_memory_mib", "cpu_milli", "memory_mib", "disk_mib", "nvlink", "reputation_floor",
+    "price_max_uc", "policy",
+)  # fmt: skip
 """The fields of a demand that are stored as they are."""
+
+_STORED_SETS = ("device_models", "labels", "regions")
+"""Those that are stored as lists."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +79,7 @@ class TaskDemand:
 
 
 def demand_of(task: Task) -> TaskDemand | TaskObjection:
-    """What a task demands."""
+    """What a task demands whose customer asks for nothing in particular."""
     work = work_of(task)
     return work if isinstance(work, TaskObjection) else demand_for(task, *work_footprint(task.kind, work))
 
@@ -84,10 +94,37 @@ def work_footprint(kind_name: str, work: Any) -> tuple[Needs, int]:
     return kind.needs(work), sealed_bytes(plain_bytes) if plain_bytes > INLINE_MAX_BYTES else 0
 
 
-def demand_for(task: Task, needs: Needs, result_max_bytes: int) -> TaskDemand:
-    """What a task with such work demands."""
-    facts = _demand_of(task, needs), needs, ceil(task.limits.seconds * 1_000), task.inputs, result_max_bytes
+def demand_for(
+    task: Task, needs: Needs, result_max_bytes: int, requirements: Requirements = NO_REQUIREMENTS
+) -> TaskDemand:
+    """What a task with such work demands, if its customer asks for so much besides."""
+    facts = (
+        _demand_of(task, needs, requirements),
+        needs,
+        ceil(task.limits.seconds * 1_000),
+        task.inputs,
+        result_max_bytes,
+    )
     return TaskDemand(id_of(_form(*facts)), *facts)
+
+
+def for_house(demand: Demand) -> Demand:
+    """The same work as the house does it, to check it or to say who is right: where, by whom and at which price the
+    customer wanted it does not matter then, only that the same can be computed."""
+    abilities = frozenset(label for label in demand.labels if label.startswith(ABILITY))
+    return replace(
+        demand,
+        labels=abilities | {HOUSE},
+        regions=frozenset(),
+        excluded_nodes=frozenset(),
+        reputation_floor=0,
+        price_max_uc=None,
+    )
+
+
+def usable_mib(gpu_memory_mib: int) -> int:
+    """What a device that is sold with so much memory tells of it."""
+    return gpu_memory_mib * (100 - MEMORY_TOLERANCE_PCT) // 100
 
 
 def price_basis(needs: Needs) -> PriceBasis:
@@ -109,20 +146,28 @@ def read_demand(demand_id: UUID, form: Mapping[str, Any]) -> TaskDemand | None:
         needs = Needs(**form["needs"])
         demand = Demand(
             **{name: form["demand"][name] for name in _STORED},
+            device_models=frozenset(form["demand"]["device_models"]),
             labels=frozenset(form["demand"]["labels"]),
+            regions=frozenset(form["demand"]["regions"]),
+            excluded_nodes=frozenset(UUID(node_id) for node_id in form["demand"]["excluded_nodes"]),
             inputs=_artefacts(inputs),
             priority=placement.PriorityLevel(form["demand"]["priority"]),
             price_basis=price_basis(needs),
         )
         return TaskDemand(demand_id, demand, needs, form["run_ms"], inputs, form["result_max_bytes"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
 def _form(demand: Demand, needs: Needs, run_ms: int, inputs: tuple[Input, ...], result_max_bytes: int) -> str:
     fields = {name: getattr(demand, name) for name in _STORED}
     form = {
-        "demand": {**fields, "labels": sorted(demand.labels), "priority": int(demand.priority)},
+        "demand": {
+            **fields,
+            **{name: sorted(getattr(demand, name)) for name in _STORED_SETS},
+            "excluded_nodes": sorted(map(str, demand.excluded_nodes)),
+            "priority": int(demand.priority),
+        },
         "needs": asdict(needs),
         "run_ms": run_ms,
         "inputs": [(input_.name, input_.digest.text, input_.size_bytes) for input_ in inputs],
@@ -135,7 +180,7 @@ def _artefacts(inputs: tuple[Input, ...]) -> tuple[NeededArtefact, ...]:
     return tuple(NeededArtefact(input_.digest.text, input_.size_bytes) for input_ in inputs)
 
 
-def _demand_of(task: Task, needs: Needs) -> Demand:
+def _demand_of(task: Task, needs: Needs, requirements: Requirements) -> Demand:
     limits = task.limits
     memory_bytes = limits.memory_bytes + limits.temporary_bytes
     if not KINDS[task.kind].in_image:  # an engine counts what a container shares as its memory
@@ -143,11 +188,18 @@ def _demand_of(task: Task, needs: Needs) -> Demand:
     return Demand(
         kind=task.kind,
         devices=task.devices,
-        gpu_memory_mib=task.gpu_memory_mib,
+        device_models=requirements.device_models,
+        gpu_memory_mib=max(task.gpu_memory_mib, usable_mib(requirements.gpu_memory_mib)),
+        nvlink=requirements.nvlink,
         cpu_milli=ceil(limits.cpu_share * 1_000),
         memory_mib=ceil(memory_bytes / MIB),
         disk_mib=ceil((limits.disk_bytes + sum(input_.size_bytes for input_ in task.inputs)) / MIB),
-        labels=frozenset(ABILITY + ability.name for ability in task.demands),
+        labels=frozenset(ABILITY + ability.name for ability in task.demands) | requirements.labels,
+        regions=requirements.regions,
+        reputation_floor=requirements.reputation_floor,
+        price_max_uc=requirements.hourly_max_uc,
+        excluded_nodes=requirements.avoided,
+        policy=requirements.policy,
         inputs=_artefacts(task.inputs),
         priority=_PRIORITIES[task.priority],
         price_basis=price_basis(needs),
