@@ -43,6 +43,7 @@ COMMANDS: dict[str, TableEntry] = {
             Section.WORK,
             ("run", "jobs.run:app", "Order a job, wait for it and fetch its result, in one line."),
             ("jobs", "jobs.jobs:app", "Jobs: order, quote, confirm, follow, fetch the result."),
+            ("kinds", "jobs.kinds:kinds", "The kinds of work, their parameters, and an example each."),
             ("artefacts", "artefacts.artefacts:app", "Inputs, models and results that you keep in the pool."),
             ("models", "artefacts.models:app", "The models of the pool: list, show, add, remove."),
             ("proof", "jobs.proof:app", "Proofs of products of matrices: verify."),

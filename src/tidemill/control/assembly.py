@@ -19,6 +19,7 @@ from tidemill.control.jobs.pricing_queue import PricingQueue
 from tidemill.control.metrics import LinkMetrics
 from tidemill.control.nodes.node_registry import LinkRefusals, NodeRegistry
 from tidemill.control.parts import Parts
+from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.control.trust.check_processes import CheckProcesses
 from tidemill.core.accounts.roles import HOME_OPERATOR, METRICS_FILE, OPERATOR_FILE, SCRAPER, Caller
 from tidemill.core.accounts.sessions import SessionRules
@@ -67,6 +68,7 @@ async def make_control(parts: Parts, route_database: Database) -> Control:
         verification=verification,
         pricing=PricingQueue(settings.market),
         checks=CheckProcesses(settings.verification),
+        policies=frozenset(placement_policies(settings)),
     )
 
 

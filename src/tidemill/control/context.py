@@ -47,7 +47,7 @@ class Control(Parts):
 
     `streams` counts the event streams that are open, by who reads them.
     `draining` is set once the process has been told to stop. `verification` opens private results,
-    `checks` are the processes that check results.
+    `checks` are the processes that check results, `policies` the names that orders may choose.
     """
 
     route_database: Database
@@ -66,6 +66,7 @@ class Control(Parts):
     verification: ReaderKey
     pricing: PricingQueue
     checks: CheckProcesses
+    policies: frozenset[str]
     backups: BackupTarget | None = None
     supply: SupplyCache = field(default_factory=SupplyCache)
     streams: Counter[str] = field(default_factory=Counter)

@@ -7,7 +7,7 @@ that we do not know, since newer peers may send them.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -15,6 +15,12 @@ from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+
+WHOLE = "The body"
+"""How everything together is called."""
+
+MISFITS_MAX = 32
+"""How many values that do not fit are told of one body."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,13 @@ class Most:
     """At most so many items."""
 
     most: int
+
+
+@dataclass(frozen=True)
+class About:
+    """What a field means, for whoever fills it in. It bounds nothing."""
+
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -77,30 +90,37 @@ def parse_json(body: bytes, most_bytes: int) -> object | Malformed:
 
 def read_value(kind: type[T], parsed: object) -> T | Malformed:
     """The value that parsed JSON encodes."""
+    value, misfits = read_wholly(kind, parsed)
+    return misfits[0] if value is None else value
+
+
+def read_wholly(kind: type[T], parsed: object) -> tuple[T | None, Sequence[Malformed]]:
+    """The value that parsed JSON encodes, or everything that does not fit, up to a bound."""
     try:
         value: T = _read(kind, parsed, "")
     except _Misfit as misfit:
-        return misfit.malformed
-    return value
+        return None, misfit.every
+    return value, ()
 
 
 def json_bytes(value: object) -> bytes:
     """The inverse. Fields that are None are left out."""
-    return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(plain_value(value), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 class _Misfit(Exception):
-    def __init__(self, path: str, expected: str) -> None:
-        super().__init__(path)
-        self.malformed = Malformed(path or "The body", expected)
+    def __init__(self, *every: Malformed) -> None:
+        super().__init__(every[0].where)
+        self.every = every
 
 
 def _read(kind: Any, value: Any, path: str) -> Any:
     if get_origin(kind) in (UnionType, Union):
         return None if value is None else _read(get_args(kind)[0], value, path)
     if get_origin(kind) is Annotated:
-        inner, bound = get_args(kind)
-        return _bounded(inner, bound, value, path)
+        inner, *notes = get_args(kind)
+        bounds = [note for note in notes if not isinstance(note, About)]
+        return _bounded(inner, bounds[0], value, path) if bounds else _read(inner, value, path)
     if is_dataclass(kind):
         return _read_fields(kind, value, path)
     if kind is bool:
@@ -120,7 +140,8 @@ def _bounded(inner: Any, bound: Whole | Text | Prose | Most, value: Any, path: s
             return _checked(value, _is_prose(value, most), path, f"a text of at most {most:,} bytes in UTF-8")
         case Most(most):
             _checked(value, isinstance(value, list) and len(value) <= most, path, f"a list of at most {most}")
-            return tuple(_read(get_args(inner)[0], item, f"{path}[{index}]") for index, item in enumerate(value))
+            item_kind = get_args(inner)[0]
+            return tuple(_each((item_kind, item, f"{path}[{index}]") for index, item in enumerate(value)))
 
 
 def _is_prose(value: Any, most_bytes: int) -> bool:
@@ -133,14 +154,30 @@ def _is_prose(value: Any, most_bytes: int) -> bool:
 
 def _read_fields(kind: Any, value: Any, path: str) -> Any:
     _checked(value, isinstance(value, dict), path, "an object")
-    values = {}
-    for name, (hint, required) in _hints(kind).items():
-        field_path = f"{path}.{name}" if path else name
-        if name in value:
-            values[name] = _read(hint, value[name], field_path)
-        elif required:
-            raise _Misfit(field_path, "there")
-    return kind(**values)
+    paths = {name: f"{path}.{name}" if path else name for name in _hints(kind)}
+    missing = [
+        Malformed(paths[name], "there")
+        for name, (_, required) in _hints(kind).items()
+        if required and name not in value
+    ]
+    there = [name for name in paths if name in value]
+    values = _each(((_hints(kind)[name][0], value[name], paths[name]) for name in there), missing)
+    return kind(**dict(zip(there, values, strict=True)))
+
+
+def _each(members: Iterable[tuple[Any, Any, str]], missing: Sequence[Malformed] = ()) -> list[Any]:
+    """Every member of an object or a list; all that do not fit are told together."""
+    values, misfits = [], list(missing)
+    for kind, value, path in members:
+        try:
+            values.append(_read(kind, value, path))
+        except _Misfit as misfit:
+            misfits.extend(misfit.every)
+            if len(misfits) >= MISFITS_MAX:
+                break
+    if misfits:
+        raise _Misfit(*misfits[:MISFITS_MAX])
+    return values
 
 
 def _read_choice(kind: type[Enum], value: Any, path: str) -> Any:
@@ -151,7 +188,7 @@ def _read_choice(kind: type[Enum], value: Any, path: str) -> Any:
 
 def _checked(value: Any, fits: bool, path: str, expected: str) -> Any:
     if not fits:
-        raise _Misfit(path, expected)
+        raise _Misfit(Malformed(path or WHOLE, expected))
     return value
 
 
@@ -165,14 +202,15 @@ def _hints(kind: Any) -> Mapping[str, tuple[Any, bool]]:
     }
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
+    """A value as JSON has it. Fields that are None are left out."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [plain_value(item) for item in value]
     if is_dataclass(value):
         pairs = ((field.name, getattr(value, field.name)) for field in fields(value))
-        return {name: _plain(item) for name, item in pairs if item is not None}
+        return {name: plain_value(item) for name, item in pairs if item is not None}
     return value
 
 

@@ -27,7 +27,7 @@ _WHOLE = re.compile(r"[0-9a-f]{8}(-?)[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9
 _END = re.compile(r"[0-9a-f]{8,31}|([0-9a-f]{1,8}-)?([0-9a-f]{1,4}-){0,3}[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 _BACK = re.compile(r"last(-[0-9]+)?", re.ASCII | re.IGNORECASE)
 _MINUS = re.compile(r"-[0-9]+", re.ASCII)
-_IN_ADDRESSES = frozenset({".", "..", "join-tokens", "uploads", "usage", "by-digest"})
+_IN_ADDRESSES = frozenset({".", "..", "join-tokens", "uploads", "usage", "by-digest", "schema"})
 """Where a name would stand in an address, these mean something else."""
 
 

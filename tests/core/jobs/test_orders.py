@@ -89,7 +89,7 @@ def test_whatever_is_sent_is_an_order_or_an_objection(body: dict[str, Any]) -> N
 def test_an_order_says_what_it_may_cost_and_when_it_must_be_done() -> None:
     wishes = {"max_budget": "1.5", "deadline": "2h", "hourly": "..0.5", "memory": "2GiB..", "priority": "low"}
     order = understood({**MATMUL, **wishes})
-    assert (order.budget_uc, order.deadline_s, order.hourly_max_uc) == (1_500_000, 7_200, 500_000)
+    assert (order.budget_uc, order.deadline_s, order.requirements.hourly_max_uc) == (1_500_000, 7_200, 500_000)
     assert (order.memory_mib, order.priority.value) == (2048, "low")
 
 

@@ -1,5 +1,6 @@
 """Quotes: ranges that hold on every node they cover, and whose lines add up."""
 
+import re
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -19,6 +20,7 @@ from tidemill.core.jobs.quotes.quote_words import notes_of
 from tidemill.core.jobs.quotes.tasks import OrderPart, divide
 from tidemill.core.placement.candidate import Candidate, CandidateDevice
 from tidemill.core.placement.supply import Seller, Supply
+from tidemill.core.placement.task_demand import HOUSE
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.core.settlement.pay import RewardPlan, UsedTime, attempt_pay, cost_max_uc
 
@@ -30,7 +32,8 @@ TEXTS = {"kind": "embed", "parameters": {"texts": [f"text {number}" * (number + 
 
 def node(number: int, price_uc: int = 100_000, speed: float = 5e10, **changed: Any) -> Seller:
     house, gpu_speed = changed.pop("house", False), changed.pop("gpu_speed", 0.0)
-    fields = {"devices": (), "memory_mib": 64_000, "kinds": frozenset(KINDS)} | changed
+    fields = {"devices": (), "memory_mib": 64_000, "disk_mib": 10**9, "kinds": frozenset(KINDS)} | changed
+    fields["labels"] = frozenset({HOUSE} if house else ())
     candidate = Candidate(UUID(int=number), UUID(int=1000 + number), cpu_milli=16_000, price_uc=price_uc, **fields)
     return Seller(candidate, house, gpu_speed, speed)
 
@@ -189,3 +192,18 @@ def test_a_quote_says_when_nobody_could_check_the_results() -> None:
     assert not is_warned(TEXTS, node(1), node(2, house=True))
     assert not is_warned(MATMUL, node(1)), "a product is proved"
     assert not is_warned({**TEXTS, "tasks": 1, "expected": ["0" * 64]}, node(1))
+
+
+def test_a_training_says_first_how_long_it_takes_and_what_the_budget_is_enough_for() -> None:
+    asked = {"type": "ml_training", "dataset_size": "500GB", "model_params": "70B", "max_budget": 1000}
+    first = priced(asked, node(1))[0].reasoning[0]
+    assert "days" in first
+    assert "times your budget of 1000 credits" in first
+    enough = re.search(
+        r"enough for ([0-9.]+[KMBT]?) parameters on all samples, or all parameters on ([0-9.]+[KMGT]?B)", first
+    )
+    assert enough, first
+    for less in ({"model_params": enough[1]}, {"dataset_size": enough[2]}):
+        made, _ = priced({**asked, **less}, node(1))
+        assert 500_000_000 < made.high_uc <= 1_001_000_000
+        assert "budget" not in made.reasoning[0] or made.high_uc > 1_000_000_000

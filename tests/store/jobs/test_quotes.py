@@ -61,7 +61,7 @@ class Shop:
         parts = divide(order, ())
         assert not isinstance(parts, TaskObjection)
         settings = world.parts.settings
-        rules = rules_of(work_terms(settings).plan, settings.money, settings.market, settings.jobs)
+        rules = rules_of(work_terms(settings).plan, settings.money, settings.market, settings.jobs, settings.containers)
         made = quote(order, parts, await self.look(), rules, world.customer, now)
         job_id = world.parts.ids.new(now)
         async with world.parts.loop_database.transaction() as transaction:

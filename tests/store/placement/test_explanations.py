@@ -84,7 +84,7 @@ async def test_too_dear_a_node_is_told_as_such(world: World) -> None:
     [kept] = await kept_of(world, dear.id)
     assert [(one.node_id, one.objections) for one in kept.weighing.candidates] == [
         (cheap.id, ()),
-        (dear.id, ("too_dear",)),
+        (dear.id, ("above_quote",)),
     ]
 
 
@@ -134,7 +134,7 @@ async def test_a_job_that_waits_is_told_what_for_and_since_when(world: World) ->
     [told] = await waiting(world, job_id)
     assert told.since == since
     assert (told.nodes, told.looked, told.soon) == (2, 2, 1)
-    assert told.counts == {"processor_busy": 1, "too_dear": 1}
+    assert told.counts == {"processor_busy": 1, "above_quote": 1}
     assert {busy.id, small.id} == set(world.nodes)
 
 

@@ -6,7 +6,7 @@ proxy. Redirects are not followed.
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
@@ -57,10 +57,12 @@ _SENTENCES: Mapping[str, str] = {
 class PoolRefused(CommandRefused):
     """The pool refused. The code and the status are for us, the sentence for the user."""
 
-    def __init__(self, code: str, sentence: str, status: int = 0) -> None:
+    def __init__(self, code: str, sentence: str, status: int = 0, errors: Sequence[Mapping[str, str]] = ()) -> None:
         super().__init__(sentence)
         self.code = code
         self.status = status
+        self.errors = errors
+        """What is wrong with each field, where that is known: `field` and `sentence`."""
 
 
 class PoolClient:
@@ -174,10 +176,29 @@ def _refusal_of(url: str, answer: "httpx2.Response") -> Exception:
         if not code:
             return _not_a_pool(url, answer)
         detail = f"The pool says no ({code})."  # an answer to HEAD has no body
+    errors = _errors_of(answer)
     sentence = _SENTENCES.get(code, detail)
+    if len(errors) > 1:
+        sentence = "\n".join([*(error["sentence"] for error in errors), "Correct what is named, then send it again."])
     if answer.status_code == 429:
         sentence += f" Try again in {answer.headers.get('retry-after', 'some')} s."
-    return Fault(sentence) if answer.status_code >= 500 else PoolRefused(code, sentence, answer.status_code)
+    return Fault(sentence) if answer.status_code >= 500 else PoolRefused(code, sentence, answer.status_code, errors)
+
+
+def _errors_of(answer: "httpx2.Response") -> Sequence[Mapping[str, str]]:
+    """The errors of an answer, as far as they have the form that we know: what answers may be anything."""
+    try:
+        told = answer.json().get("errors")
+    except (ValueError, AttributeError):
+        return ()
+    if not isinstance(told, list):
+        return ()
+    read = [(error.get("field"), error.get("sentence")) for error in told if isinstance(error, dict)]
+    return [
+        {"field": field, "sentence": sentence}
+        for field, sentence in read
+        if isinstance(field, str) and isinstance(sentence, str)
+    ]
 
 
 def _not_a_pool(url: str, answer: "httpx2.Response") -> Fault:

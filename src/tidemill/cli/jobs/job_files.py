@@ -17,7 +17,7 @@ _PLAIN = (str, int, float, bool, type(None))
 _DEPTH_MAX = 32
 
 
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # the library has no types
+class JobLoader(yaml.SafeLoader):  # type: ignore[misc]  # the library has no types
     """YAML limited to what JSON has: aliases are refused, and times stay texts."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
@@ -26,7 +26,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # the library has no type
         return super().compose_node(parent, index)
 
 
-_Loader.yaml_implicit_resolvers = {
+JobLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
@@ -41,7 +41,7 @@ def read_job(file: Path) -> dict[str, Any]:
     if len(content) > FILE_MAX_BYTES:
         raise CommandRefused(f"{file} has more than {FILE_MAX_BYTES:,} bytes: keep texts and programs as inputs.")
     try:
-        job = yaml.load(content, _Loader)  # noqa: S506  # a safe loader, made safer
+        job = yaml.load(content, JobLoader)  # noqa: S506  # a safe loader, made safer
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise CommandRefused(f"{file} cannot be read as YAML: {' '.join(str(error).split())}.") from None
     if not isinstance(job, dict) or not _is_plain(job, 0):

@@ -5,16 +5,18 @@ from typing import Annotated, Any
 
 import typer
 
-from tidemill.cli.client.http_calls import moment
+from tidemill.cli.client.http_calls import PoolRefused, moment
 from tidemill.cli.client.pool_caller import PoolCaller, pool_caller
 from tidemill.cli.client.references import JobReference, OwnerOption, at
 from tidemill.cli.jobs import job_watch
 from tidemill.cli.jobs.explanation_view import print_why_job
+from tidemill.cli.jobs.job_errors import told_with_lines
 from tidemill.cli.jobs.job_files import read_job, with_inputs
 from tidemill.cli.jobs.job_progress import say_end, wait_until_over
 from tidemill.cli.jobs.job_view import print_job, print_jobs, print_quote, print_results, say_quote
 from tidemill.cli.jobs.job_watch import ROUTE, order_job, results_of
-from tidemill.cli.jobs.order_options import Explain, OutFolder, Private
+from tidemill.cli.jobs.node_options import NodeOptions
+from tidemill.cli.jobs.order_options import Explain, OutFolder, Private, with_options
 from tidemill.cli.jobs.private_results import made_private
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, Exit, print_json, print_line, report
@@ -29,7 +31,8 @@ Wait = Annotated[bool, typer.Option("--wait", "-w", help="Wait until the job is 
 
 
 @app.command()
-def submit(
+@with_options
+def submit(  # noqa: PLR0913  # each is an option of the command
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A job file, in YAML or JSON.")],
     *,
     confirm: Annotated[bool, typer.Option("--confirm", help="Show the plan, ask, and confirm.")] = False,
@@ -37,12 +40,19 @@ def submit(
     wait: Wait = False,
     private: Private = False,
     explain: Explain = False,
+    nodes: NodeOptions,
     as_json: AsJson = False,
 ) -> None:
-    """Order a job from a file. It is quoted; with --confirm or --yes it is confirmed as well."""
-    body, caller = read_job(file), pool_caller()
+    """Order a job from a file. It is quoted; with --confirm or --yes it is confirmed as well.
+
+    Options that choose nodes come before what the file says.
+    """
+    body, caller = {**read_job(file), **nodes.node_fields()}, pool_caller()
     body = made_private(body) if private else body
-    job = order_job(caller, with_inputs(body, file.parent))
+    try:
+        job = order_job(caller, with_inputs(body, file.parent))
+    except PoolRefused as refused:
+        raise told_with_lines(file, refused) from None
     if confirm or yes:
         job = job_watch.ask_and_confirm(caller, job, yes=yes, explain=explain)
         if wait:

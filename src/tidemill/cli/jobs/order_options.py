@@ -12,6 +12,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from tidemill.cli.jobs.node_options import NodeOptions
 from tidemill.cli.terminal.output import AsJson
 from tidemill.core.jobs.kinds.task_body import Priority
 
@@ -25,8 +26,8 @@ _Urgency = Annotated[Priority, typer.Option(help="How urgent it is.")]
 _Tasks = Annotated[str | None, typer.Option(help="How many tasks, or a range such as 4..16; as it suits else.")]
 
 
-@dataclass(frozen=True)
-class OrderOptions:
+@dataclass(frozen=True, kw_only=True)
+class OrderOptions(NodeOptions):
     """What any kind of work can be ordered with, and where its result goes."""
 
     max_budget: _Budget = "1"
@@ -40,6 +41,7 @@ class OrderOptions:
     def order_fields(self) -> dict[str, Any]:
         """The fields of an order that these options fill."""
         body: dict[str, Any] = {"max_budget": self.max_budget, "priority": self.priority.value}
+        body |= self.node_fields()
         return body if self.tasks is None else {**body, "tasks": self.tasks}
 
 

@@ -111,14 +111,13 @@ def container(  # noqa: PLR0913  # each is an option of the command
     seconds: Seconds = 60,
     memory: Memory = 1024,
     cores: Annotated[int, typer.Option(min=1, help="Its cores.")] = 1,
-    gpus: Annotated[int, typer.Option(min=0, help="Its GPUs.")] = 0,
     variables: Annotated[list[str] | None, typer.Option("--env", help="NAME=VALUE for its environment.")] = None,
     inputs: InputFiles = None,
     options: OrderOptions,
 ) -> None:
     """Run a command in a container image. Options come before IMAGE; what follows it is the command's own."""
     parameters: dict[str, Any] = {"seconds": seconds, "command": command, "memory_mib": memory, "cores": cores}
-    parameters |= {"devices": gpus, "environment": [_variable(text) for text in variables or ()]}
+    parameters |= {"environment": [_variable(text) for text in variables or ()]}
     input_ids = _uploaded(inputs)
     if Path(image).is_file():
         input_ids["image"] = upload_file(Path(image), Path(image).name, UploadPurpose.INPUT)["id"]

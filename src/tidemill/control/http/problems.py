@@ -3,7 +3,7 @@
 `statuses.py` says which refusal has which status. No internals leak into an answer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import structlog
@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from tidemill.control.http.statuses import STATUS, RequestRefusal
 from tidemill.core.faults import DatabaseFault, DiskFull, Fault
-from tidemill.core.jobs.kinds.kind import TaskObjection
+from tidemill.core.jobs.kinds.kind import FieldError, TaskObjection
 from tidemill.core.money import AmountObjection, credits_of
 from tidemill.core.refusals import Refusal
 
@@ -65,7 +65,7 @@ class ProblemDetails(BaseModel):
     code: str = Field(description="Stable: programs may match it.")
     detail: str = Field(description="What is wrong and what to do.")
     request_id: str = Field(description="Quote it when you ask for help.")
-    errors: list[dict[str, str]] | None = Field(None, description="For invalid requests: which value, and why.")
+    errors: list[dict[str, str]] | None = Field(None, description="Which fields, and why each.")
     amounts: dict[str, str] | None = Field(None, description="Where money is in the way: the amounts, by name.")
 
 
@@ -80,8 +80,10 @@ class RouteRefused(Exception):
         sentence: str | None = None,
         headers: Mapping[str, str] | None = None,
         amounts_uc: Mapping[str, int] | None = None,
+        errors: Sequence[FieldError] = (),
     ) -> None:
         super().__init__(sentence or refusal.sentence)
+        self.errors = [{"field": error.field, "sentence": error.sentence} for error in errors]
         self.refusal = refusal
         self.sentence = sentence or refusal.sentence
         self.amounts = {name: credits_of(amount_uc) for name, amount_uc in (amounts_uc or {}).items()}
@@ -93,7 +95,7 @@ def unless_refused(answer: T | Refusal | TaskObjection | AmountObjection) -> T:
     if isinstance(answer, Refusal):
         raise RouteRefused(answer)
     if isinstance(answer, TaskObjection):
-        raise RouteRefused(answer.refusal, sentence=answer.sentence)
+        raise RouteRefused(answer.refusal, sentence=answer.sentence, errors=answer.errors)
     if isinstance(answer, AmountObjection):
         raise RouteRefused(answer.refusal, sentence=answer.sentence, amounts_uc=answer.amounts)
     return answer
@@ -113,7 +115,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(RouteRefused)
     async def refused(request: Request, error: RouteRefused) -> JSONResponse:
         status, amounts = STATUS[error.refusal], error.amounts or None
-        answer = problem(request, status, error.refusal.code, error.sentence, amounts=amounts)
+        answer = problem(request, status, error.refusal.code, error.sentence, error.errors or None, amounts=amounts)
         answer.headers.update(error.headers)
         return answer
 
@@ -130,8 +132,10 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        errors = [{"where": ".".join(map(str, detail["loc"])), "what": _what(detail)} for detail in error.errors()]
-        first = f"{errors[0]['where']}: {errors[0]['what']}." if errors else _TITLES[422][1]
+        errors = [
+            {"field": ".".join(map(str, detail["loc"])), "sentence": f"{_what(detail)}."} for detail in error.errors()
+        ]
+        first = f"{errors[0]['field']}: {errors[0]['sentence']}" if errors else _TITLES[422][1]
         return problem(request, 422, "invalid_request", first, errors)
 
     @app.exception_handler(Exception)

@@ -20,6 +20,7 @@ from tidemill.core.jobs.events import JobQuoted
 from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.plans import job_changes
 from tidemill.core.jobs.quotes import Order, Quote, parse_order, quote, tasks_of
+from tidemill.core.jobs.quotes.known_names import KnownNames, unknown_names, with_whole_ids
 from tidemill.core.jobs.quotes.quote import quote_json, rules_of
 from tidemill.core.jobs.quotes.tasks import OrderTerms, divide, inputs_of, task_count
 from tidemill.core.jobs.refusals import JobRefusal
@@ -55,6 +56,14 @@ async def refuse_while_stopped(connection: Connection) -> None:
         raise RouteRefused(SwitchRefusal.ORDERS_STOPPED, _ASK_AGAIN_S, sentence=sentence)
 
 
+def read_new_order(control: Control, body: Mapping[str, Any], supply: Supply) -> tuple[Order, Mapping[str, Any]]:
+    """Parse a new order, and compare what it names with what there is. Returns it with its body, ids written out."""
+    body = with_whole_ids(body, supply.sellers)
+    order = read_order(body, control.settings.market.tasks_max)
+    unless_refused(unknown_names(order, KnownNames.of(supply.sellers, control.policies)))
+    return order, body
+
+
 async def count_order(control: Control, account_id: UUID, tasks: int) -> None:
     """Count an order in its account's limit: once for each hundred tasks begun, since each costs time to divide."""
     cost = ceil(tasks / COUNTED_TASKS)
@@ -74,7 +83,7 @@ async def price_order(
     """
     await refuse_while_stopped(connection)
     settings, now = control.settings, control.clock.now()
-    rules = rules_of(work_terms(settings).plan, settings.money, settings.market, settings.jobs)
+    rules = rules_of(work_terms(settings).plan, settings.money, settings.market, settings.jobs, settings.containers)
     if not order.has_runner:
         return await asyncio.to_thread(quote, order, (), supply, rules, account_id, now)
     own = await artefacts.own(connection, [artefact_id for _, artefact_id in order.inputs], account_id)

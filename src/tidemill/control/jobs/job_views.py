@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from tidemill.control.http.views import Credits, Timestamp, View
 from tidemill.core.clock import Instant
@@ -41,11 +41,32 @@ class QuoteLineView(View):
     why: str
 
 
+class RelaxationView(View):
+    """One limit of the order, relaxed."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    field: str = Field(description="The field of the order, such as gpu_memory or parameters.memory_mib.")
+    before: str = Field(alias="from", validation_alias=AliasChoices("before", "from"))
+    to: str = Field(description="What it would have to be; empty where it would be left out.")
+    nodes: int = Field(description="How many nodes would fit then.")
+    sentence: str
+
+
+class FitView(View):
+    """How many nodes could have a task if they had nothing else to do."""
+
+    nodes: int
+    of: int = Field(description="How many nodes may get work now.")
+    relax: RelaxationView | None = Field(description="Where few fit: the one limit that lets most of the others in.")
+
+
 class QuoteView(View):
     kind: str
     size: str = Field(description="light, medium, heavy or parallel, by the devices that could be used at once.")
     tasks: int
-    nodes: int = Field(description="How many nodes that are online the price was made from.")
+    nodes: int = Field(description="How many of the nodes that fit the price covers, the cheapest first.")
+    fit: FitView
     devices: int = Field(description="GPUs of one task; 0 works with processors.")
     memory_mib: int
     gpu_memory_mib: int
@@ -230,6 +251,7 @@ def _result_view(result: TaskResult, envelopes: list[str]) -> ResultView:
 
 
 _QUOTED = (
+    "fit",
     "kind",
     "size",
     "tasks",

@@ -7,7 +7,7 @@ import asyncio
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Body, Depends, Header, Query, Request
+from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
@@ -33,12 +33,14 @@ from tidemill.control.jobs.job_views import (
     quote_view,
     result_views,
 )
+from tidemill.control.jobs.order_bodies import OrderBody
 from tidemill.control.terms import work_terms
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.clock import HOUR, Instant
 from tidemill.core.events.log import Cursor
 from tidemill.core.jobs.job import ENDED, JobState
 from tidemill.core.jobs.plans.job_changes import JobExtension
+from tidemill.core.jobs.quotes.order_schema import job_file_schema
 from tidemill.core.jobs.quotes.quote import quote_from_json
 from tidemill.core.jobs.quotes.tasks import task_count
 from tidemill.core.jobs.refusals import JobRefusal
@@ -53,33 +55,6 @@ router = APIRouter(prefix=f"{API}/marketplace/jobs", tags=["jobs"], route_class=
 _SWEPT = 10_000
 _HOURS_MAX = 1_000_000
 """No deadline is that far away; what a job may get is said in its refusal."""
-
-OrderBody = Annotated[
-    dict[str, Any],
-    Body(
-        description="A kind of task and its parameters, or a training in a few words.",
-        openapi_examples={
-            "matmul": {
-                "value": {
-                    "kind": "matmul",
-                    "parameters": {"m": 2048, "n": 2048, "k": 2048, "element": "int8", "seed": 7},
-                    "priority": "normal",
-                    "max_budget": 1,
-                }
-            },
-            "training": {
-                "value": {
-                    "type": "ml_training",
-                    "framework": "pytorch",
-                    "dataset_size": "500GB",
-                    "model_params": "70B",
-                    "priority": "high",
-                    "max_budget": 1000,
-                }
-            },
-        },
-    ),
-]
 
 
 class JobConfirmation(BaseModel):
@@ -107,13 +82,13 @@ async def _cursor(
 @router.post("", status_code=201, response_model=JobView, responses=documented(400, 404, 409, 413, 422))
 async def order(body: OrderBody, control: ControlPart, caller: CallerPart, once: IdempotencyPart) -> Response:
     """Order a job. It is quoted at once, and nothing is paid before it is confirmed."""
-    job_order, account_id = job_orders.read_order(body, control.settings.market.tasks_max), _account(caller)
+    account_id, supply = _account(caller), await control.supply.look(control, control.route_database)
+    job_order, asked = job_orders.read_new_order(control, body, supply)
     await job_orders.count_order(control, account_id, task_count(job_order))
-    supply = await control.supply.look(control, control.route_database)
 
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
         quote = await job_orders.price_order(control, transaction, job_order, supply, account_id)
-        job = await job_orders.draft(transaction, control, body, job_order, quote, account_id)
+        job = await job_orders.draft(transaction, control, asked, job_order, quote, account_id)
         return await _answer(control, transaction, job, now, status=201)
 
     async with control.pricing.turn(account_id):
@@ -135,6 +110,12 @@ async def list_jobs(
         page = await job_views.listed(connection, whose, state, after, most + 1)
     items = [job_view(job, control.settings.money, control.clock.now()) for job in page[:most]]
     return JobPage(items=items, has_more=len(page) > most, after=items[-1].id if items else None)
+
+
+@router.get("/schema")
+async def schema() -> dict[str, Any]:
+    """The JSON schema of job files: editors complete and check them by it."""
+    return job_file_schema()
 
 
 @router.get("/{job_id}", responses=documented(404, 422))

@@ -46,7 +46,9 @@ class QueueObjectionView(CountedObjectionView):
 class CandidateView(BaseModel):
     node_id: UUID | None = Field(description="Null where the node is not yours to know.")
     name: str
-    chosen: bool = Field(description="Whether the task that was weighed went there.")
+    chosen: bool = Field(
+        description="Whether this attempt went there. Of alike tasks placed together, only the first was weighed."
+    )
     score: float | None = Field(description="Null where there are objections.")
     terms: dict[str, float] = Field(description="What the score is made of; empty where the node is not yours to know.")
     objections: list[ObjectionView]
@@ -64,7 +66,7 @@ class PlacementView(BaseModel):
     sentence: str
     policy: str | None
     nodes: int | None = Field(description="How many nodes there were.")
-    candidates: list[CandidateView] = Field(description="The best, and some others; the chosen one first.")
+    candidates: list[CandidateView] = Field(description="The best, and some others; the best first.")
 
 
 class WaitView(BaseModel):
@@ -125,8 +127,8 @@ def placement_view(
     weighing = kept.weighing if kept else None
     candidates = weighing.candidates if weighing else ()
     views = [
-        _candidate(candidate, position == 0, names, _may_know(candidate, known_nodes))
-        for position, candidate in enumerate(candidates)
+        _candidate(candidate, candidate.node_id == used.node_id, names, _may_know(candidate, known_nodes))
+        for candidate in candidates
     ]
     return PlacementView.model_validate(
         {

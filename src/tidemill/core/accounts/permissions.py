@@ -168,6 +168,7 @@ RULES: Mapping[str, RouteRule] = {
     # Jobs
     "GET /api/v1/marketplace/jobs": JOBS_READ,
     "POST /api/v1/marketplace/jobs": JOBS_ORDER,
+    "GET /api/v1/marketplace/jobs/schema": OPEN,
     "GET /api/v1/marketplace/jobs/{job_id}": JOBS_READ,
     "GET /api/v1/marketplace/jobs/{job_id}/quote": JOBS_READ,
     "POST /api/v1/marketplace/jobs/{job_id}/confirm": JOBS_ORDER,

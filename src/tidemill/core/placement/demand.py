@@ -23,7 +23,7 @@ _LONG_AGO = Instant(0)
 
 Shape = tuple[int, int, frozenset[str], int, int, int, int, bool]
 
-Wishes = tuple[frozenset[str], frozenset[str], frozenset[UUID], int, int | None]
+Filters = tuple[frozenset[str], frozenset[str], frozenset[UUID], int, int | None]
 
 LaneKey: TypeAlias = tuple[frozenset[str], int]
 """The models and the number of whole devices that a demand asks for; for a part of a device, no number."""
@@ -122,7 +122,7 @@ class Demand:
     """The device capacity that it takes in all."""
     shape: Shape = field(init=False, repr=False, compare=False)
     """What it takes from a node, whoever owns the node."""
-    wishes: Wishes = field(init=False, repr=False, compare=False)
+    filters: Filters = field(init=False, repr=False, compare=False)
     """What else decides which nodes suit it, whatever is free of them."""
     quick: "QuickDemand" = field(init=False, repr=False, compare=False)
     """The same demand as the index reads it."""
@@ -138,7 +138,7 @@ class Demand:
         set_field(self, "shape", (self.devices, self.milli if self.devices else 0, models, *needs, self.nvlink))
         set_field(
             self,
-            "wishes",
+            "filters",
             (self.labels, self.regions, self.excluded_nodes, self.reputation_floor, self.price_max_uc),
         )
         set_field(self, "quick", QuickDemand(self))

@@ -248,7 +248,7 @@ def why_nowhere(placer: Placer, task: QueuedTask, now: Instant) -> WaitReasons:
         is_dear = node_id in too_dear
         looked += 1
         counts.update(objection.code for objection in against)
-        counts[PlacementObjection.TOO_DEAR.code] += is_dear and PlacementObjection.TOO_DEAR not in against
+        counts[PlacementObjection.ABOVE_QUOTE.code] += is_dear
         soon += not is_dear and BUSY.issuperset(against) and _holds_when_free(placer.sellers[node_id], demand)
     return WaitReasons({code: times for code, times in counts.items() if times}, len(placer), looked, soon)
 
@@ -263,7 +263,7 @@ def _explained(
 
 def _weighed(assessment: PolicyAssessment, is_too_dear: Callable[[UUID], bool]) -> ConsideredCandidate:
     if not assessment.objections and is_too_dear(assessment.node_id):
-        return ConsideredCandidate(assessment.node_id, (PlacementObjection.TOO_DEAR.code,), {})
+        return ConsideredCandidate(assessment.node_id, (PlacementObjection.ABOVE_QUOTE.code,), {})
     return ConsideredCandidate(
         assessment.node_id, tuple(objection.code for objection in assessment.objections), assessment.terms
     )

@@ -181,7 +181,7 @@ class Placer:
         waiting: dict[Hashable, dict[UUID, QueuedTask]] = {}
         self._limits.begin()
         for task, task_demand, demand in self._in_turn(tasks, now):
-            key = (demand.kind, demand.shape, demand.wishes, demand.inputs, task.customer_id)
+            key = (demand.kind, demand.shape, demand.filters, demand.inputs, task.customer_id)
             same = (*key, cost_key(task_demand, task.cost_max_uc))
             if same in waiting:
                 waiting[same].setdefault(task.job_id, task)

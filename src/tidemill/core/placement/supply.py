@@ -154,13 +154,6 @@ def least_ms(needs: Needs, operations_per_s: float) -> int:
     return min(PLAUSIBLE_MS, max(1, int(_estimate_ms(needs, operations_per_s) / SPREAD)))
 
 
-def fitting(supply: Supply, kind: str, needs: Needs, customer_id: UUID | None) -> list[Seller]:
-    """The nodes that a task may be placed on. Nobody works for themselves."""
-    return [
-        seller for seller in supply.sellers if seller.candidate.owner_id != customer_id and seller.can_run(kind, needs)
-    ]
-
-
 def costs_uc(plan: RewardPlan, task_terms: PayTerms) -> tuple[int, int]:
     """What a customer pays for a result on these terms, from the least to the most."""
     return attempt_pay(plan, task_terms, UsedTime(0, 0)).cost_uc, cost_max_uc(plan, task_terms)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from tidemill.core.bounded_json import Most, Text, Whole
+from tidemill.core.bounded_json import About, Most, Text, Whole
 from tidemill.core.jobs.image_names import NAME_MAX, PUBLIC, REFERENCE, is_public
 from tidemill.core.jobs.kinds.bounds import (
     OPERATIONS_PER_CORE_S,
@@ -46,16 +46,27 @@ class Container:
     Shared memory has the pool's default size, unless the order asks for another.
     """
 
-    command: Annotated[tuple[Argument, ...], Most(64)]
+    command: Annotated[
+        tuple[Argument, ...],
+        Most(64),
+        About("The program and its arguments; {task} stands for the number of the task. It writes below out/."),
+    ]
     seconds: Seconds
-    image: Annotated[str, Text(NAME_MAX)] | None = None
-    environment: Annotated[tuple[Variable, ...], Most(64)] = ()
+    image: Annotated[
+        Annotated[str, Text(NAME_MAX)] | None,
+        About("The name of an image in a public registry; without one it is the input image, a tarball."),
+    ] = None
+    environment: Annotated[
+        tuple[Variable, ...], Most(64), About("Variables of the command, each with a name and a value.")
+    ] = ()
     memory_mib: ProgramMib = 1024
-    shared_memory_mib: Annotated[int, Whole(1, 1024 * 1024)] | None = None
+    shared_memory_mib: Annotated[
+        Annotated[int, Whole(1, 1024 * 1024)] | None, About("Shared memory, in MiB; the pool's usual amount else.")
+    ] = None
     disk_mib: SomeMib = 1024
     cores: Cores = 1
     devices: Devices = 0
-    gpu_memory_mib: Annotated[int, Whole(0, 4 * 1024 * 1024)] = 0
+    gpu_memory_mib: Annotated[int, Whole(0, 4 * 1024 * 1024), About("The least memory of each GPU, in MiB.")] = 0
 
 
 def read(parameters: Mapping[str, object]) -> Container | TaskObjection:
@@ -83,15 +94,19 @@ def inputs(work: Container) -> tuple[ExpectedInput, ...]:
 def _objection(work: Container) -> TaskObjection | None:
     names = [variable.name for variable in work.environment]
     if work.image is not None and not REFERENCE.fullmatch(work.image):
-        return malformed("image must be a name such as registry/name:tag or registry/name@sha256:…")
+        return malformed("image must be a name such as registry/name:tag or registry/name@sha256:…", "image")
     if work.image is not None and not is_public(work.image):
-        return malformed(f"image must be in one of these registries: {', '.join(PUBLIC)}; or be the input image.")
+        return malformed(
+            f"image must be in one of these registries: {', '.join(PUBLIC)}; or be the input image.", "image"
+        )
     if not work.command or not work.command[0]:
-        return malformed("command must begin with a program.")
+        return malformed("command must begin with a program.", "command")
     if len(set(names)) < len(names) or not all(VARIABLE.fullmatch(name) for name in names):
-        return malformed("environment must hold each name once, made of letters, digits and underscores.")
+        return malformed(
+            "environment must hold each name once, made of letters, digits and underscores.", "environment"
+        )
     if work.gpu_memory_mib and not work.devices:
-        return malformed("gpu_memory_mib must be left out where devices is 0.")
+        return malformed("gpu_memory_mib must be left out where devices is 0.", "gpu_memory_mib")
     return None
 
 

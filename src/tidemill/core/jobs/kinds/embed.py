@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from tidemill.core.bounded_json import Most, Prose, Whole
+from tidemill.core.bounded_json import About, Most, Prose, Whole
 from tidemill.core.jobs.kinds.kind import (
     CheckMethod,
     ExpectedInput,
@@ -49,8 +49,12 @@ PROGRAM_MIB = 400
 class Embed:
     """Either the texts, or how many the input has."""
 
-    texts: Annotated[tuple[Annotated[str, Prose(TEXT_MAX_BYTES)], ...], Most(INLINE_MAX)] = ()
-    count: Annotated[int, Whole(1, COUNT_MAX)] | None = None
+    texts: Annotated[
+        tuple[Annotated[str, Prose(TEXT_MAX_BYTES)], ...],
+        Most(INLINE_MAX),
+        About("The texts, or none where they are the input texts, one JSON text a line."),
+    ] = ()
+    count: Annotated[Annotated[int, Whole(1, COUNT_MAX)] | None, About("How many texts the input texts has.")] = None
 
     @property
     def rows(self) -> int:
@@ -60,7 +64,7 @@ class Embed:
 def read(parameters: Mapping[str, object]) -> Embed | TaskObjection:
     work = read_parameters(Embed, parameters)
     if isinstance(work, Embed) and bool(work.texts) == (work.count is not None):
-        return malformed("The task must have either texts, or the count of those in its input.")
+        return malformed("The task must have either texts, or the count of those in its input.", "texts")
     return work
 
 

@@ -74,7 +74,7 @@ class OutputFile:
 
 
 class KindRefusal(Refusal):
-    KIND_UNKNOWN = "There is no such kind of task: see the list of kinds for those there are."
+    KIND_UNKNOWN = "There is no such kind of task: `tidemill kinds` lists those there are."
     PARAMETERS_MALFORMED = "The task cannot be read: correct what is named, then send it again."
     INPUTS_WRONG = "The inputs are not those that the task needs: give each one, by its name."
     WORK_TOO_LARGE = "The task is larger than one machine takes: divide it into smaller ones."
@@ -82,11 +82,20 @@ class KindRefusal(Refusal):
 
 
 @dataclass(frozen=True)
+class FieldError:
+    """What is wrong with one field of what a customer wrote, by its path, such as `parameters.seconds`."""
+
+    field: str
+    sentence: str
+
+
+@dataclass(frozen=True)
 class TaskObjection:
-    """Why a task is refused: the refusal, and what exactly is wrong."""
+    """Why a task or an order is refused: the refusal, and what exactly is wrong, field by field where that is known."""
 
     refusal: KindRefusal
     figures: str
+    errors: tuple[FieldError, ...] = ()
 
     @property
     def sentence(self) -> str:

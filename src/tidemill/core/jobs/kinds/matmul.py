@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-from tidemill.core.bounded_json import Whole
+from tidemill.core.bounded_json import About, Whole
 from tidemill.core.jobs.kinds.kind import (
     CheckMethod,
     ExpectedInput,
@@ -42,12 +42,15 @@ class Element(StrEnum):
 class Matmul:
     """`seed` is None where the matrices come as inputs. With `devices` a GPU multiplies."""
 
-    m: Side
-    n: Side
-    k: Side
-    element: Element
-    seed: Annotated[int, Whole(0, SEED_MAX)] | None = None
-    devices: Annotated[int, Whole(0, 1)] = 0
+    m: Annotated[Side, About("Rows of the left matrix.")]
+    n: Annotated[Side, About("Columns of the right matrix.")]
+    k: Annotated[Side, About("Columns of the left matrix, and rows of the right one.")]
+    element: Annotated[Element, About("What the matrices hold.")]
+    seed: Annotated[
+        Annotated[int, Whole(0, SEED_MAX)] | None,
+        About("From which the matrices are drawn; without one they are the inputs a and b."),
+    ] = None
+    devices: Annotated[int, Whole(0, 1), About("1 multiplies on a GPU.")] = 0
 
 
 def read(parameters: Mapping[str, object]) -> Matmul | TaskObjection:

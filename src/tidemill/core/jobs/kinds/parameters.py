@@ -1,36 +1,66 @@
 """Parameters of a task, as a customer wrote them, read into the dataclass that a kind keeps them in.
 
-An unknown field is refused, since it is probably misspelt. Refusals repeat nothing that the customer wrote.
+An unknown field is refused, since it is probably misspelt. Everything that is wrong is told at once, and refusals
+repeat nothing that the customer wrote.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
+from itertools import islice
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from tidemill.core.bounded_json import Malformed, read_value
-from tidemill.core.jobs.kinds.kind import KindRefusal, TaskObjection
+from tidemill.core.bounded_json import WHOLE, read_wholly
+from tidemill.core.jobs.kinds.kind import FieldError, KindRefusal, TaskObjection
+
+PARAMETERS = "parameters"
+"""The field of an order below which these are."""
+
+ERRORS_MAX = 20
+"""How many errors of one order are told, each with its field; so much more would help nobody."""
+
+TOLD_AT_ONCE = 3
+"""How many of them stand in the sentence."""
 
 T = TypeVar("T")
 
 
 def read_parameters(shape: type[T], parameters: Mapping[str, object]) -> T | TaskObjection:
     """The work that the parameters describe, every field within its bounds."""
-    read = read_value(shape, dict(parameters))
-    if isinstance(read, Malformed):
-        return malformed(read.sentence)
-    for path, known_fields in _unknown(shape, parameters, ""):
-        return malformed(f"{path or 'The task'} has a field that is not known; it may have {known_fields}.")
+    read, misfits = read_wholly(shape, dict(parameters))
+    strange = [
+        FieldError(_below(path), f"{path or 'The task'} has a field that is not known; it may have {known_fields}.")
+        for path, known_fields in islice(_unknown(shape, parameters, ""), ERRORS_MAX)
+    ]
+    errors = [*(FieldError(_below(misfit.where), misfit.sentence) for misfit in misfits), *strange]
+    if errors:
+        return objection_of(errors)
+    assert read is not None, "what has no misfit was read"
     return read
 
 
-def malformed(figures: str) -> TaskObjection:
-    return TaskObjection(KindRefusal.PARAMETERS_MALFORMED, figures)
+def malformed(figures: str, at: str = "") -> TaskObjection:
+    """A refusal of one of the parameters, or of all of them."""
+    return TaskObjection(KindRefusal.PARAMETERS_MALFORMED, figures, (FieldError(_below(at), figures),))
 
 
-def too_large(figures: str) -> TaskObjection:
-    return TaskObjection(KindRefusal.WORK_TOO_LARGE, figures)
+def too_large(figures: str, at: str = "") -> TaskObjection:
+    return TaskObjection(KindRefusal.WORK_TOO_LARGE, figures, (FieldError(_below(at), figures),))
+
+
+def objection_of(
+    errors: Sequence[FieldError], refusal: KindRefusal = KindRefusal.PARAMETERS_MALFORMED
+) -> TaskObjection:
+    """A refusal of all that is wrong, the first of it in figures."""
+    told = errors[:ERRORS_MAX]
+    figures = " ".join(error.sentence for error in told[:TOLD_AT_ONCE])
+    more = len(errors) - min(len(told), TOLD_AT_ONCE)
+    return TaskObjection(refusal, f"{figures} And {more} more." if more else figures, tuple(told))
+
+
+def _below(path: str) -> str:
+    return f"{PARAMETERS}.{path}" if path and path != WHOLE else PARAMETERS
 
 
 def _unknown(shape: Any, value: Any, path: str) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from tidemill.core.bounded_json import Most, Whole
+from tidemill.core.bounded_json import About, Most, Whole
 from tidemill.core.jobs.kinds.kind import CheckMethod, FileForm, NumericClass, OutputFile, TaskKind, TaskObjection
 from tidemill.core.jobs.kinds.needs import Needs
 from tidemill.core.jobs.kinds.parameters import malformed, read_parameters, too_large
@@ -108,13 +108,13 @@ class Tile:
 class Render:
     """`width` and `height` are those of the entire picture; without a tile, all of it is made."""
 
-    scene: Scene
-    width: Across
-    height: Across
-    tile: Tile | None = None
-    samples: Annotated[int, Whole(1, 4096)] = 1
-    bounces: Annotated[int, Whole(0, 16)] = 2
-    seed: Annotated[int, Whole(0, 2**53 - 1)] = 0
+    scene: Annotated[Scene, About("Camera, spheres, planes, lights and sky; lengths in thousandths.")]
+    width: Annotated[Across, About("Of the entire picture, in pixels.")]
+    height: Annotated[Across, About("Of the entire picture, in pixels.")]
+    tile: Annotated[Tile | None, About("Only this part of the picture.")] = None
+    samples: Annotated[int, Whole(1, 4096), About("Rays a pixel.")] = 1
+    bounces: Annotated[int, Whole(0, 16), About("How often a ray is mirrored or scattered.")] = 2
+    seed: Annotated[int, Whole(0, 2**53 - 1), About("From which the rays are drawn.")] = 0
 
     @property
     def part(self) -> Tile:
@@ -151,15 +151,15 @@ def _size_bytes(work: Render) -> int:
 def _objection(work: Render) -> TaskObjection | None:
     part, camera = work.part, work.scene.camera
     if part.x + part.width > work.width or part.y + part.height > work.height:
-        return malformed("tile must lie within the picture.")
+        return malformed("tile must lie within the picture.", "tile")
     if part.width * part.height > TILE_MAX_PIXELS:
-        return too_large(f"The tile has {part.width * part.height:,} pixels, and may have {TILE_MAX_PIXELS:,}.")
+        return too_large(f"The tile has {part.width * part.height:,} pixels, and may have {TILE_MAX_PIXELS:,}.", "tile")
     if part.width * part.height * work.samples > RAYS_MAX:
         return too_large(f"The tile takes more than {RAYS_MAX:,} rays.")
     if camera.at.x == camera.towards.x and camera.at.z == camera.towards.z:
-        return malformed("scene.camera must not look straight up, straight down or at itself.")
+        return malformed("scene.camera must not look straight up, straight down or at itself.", "scene.camera")
     if any(plane.normal == Vector(0, 0, 0) for plane in work.scene.planes):
-        return malformed("Each plane's normal must have a length.")
+        return malformed("Each plane's normal must have a length.", "scene.planes")
     return None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from tidemill.core.bounded_json import Most, Prose
+from tidemill.core.bounded_json import About, Most, Prose
 from tidemill.core.jobs.kinds.bounds import (
     OPERATIONS_PER_CORE_S,
     Argument,
@@ -32,8 +32,13 @@ class Script:
     """`program` is None where it comes as an input. `seconds` is the run time that the customer states."""
 
     seconds: Seconds
-    program: Annotated[str, Prose(PROGRAM_MAX_BYTES)] | None = None
-    arguments: Annotated[tuple[Argument, ...], Most(64)] = ()
+    program: Annotated[
+        Annotated[str, Prose(PROGRAM_MAX_BYTES)] | None,
+        About("The program's text, or none where it is the input program. It writes its result below out/."),
+    ] = None
+    arguments: Annotated[
+        tuple[Argument, ...], Most(64), About("What it is given; {task} stands for the number of the task.")
+    ] = ()
     memory_mib: ProgramMib = 512
     disk_mib: SomeMib = 256
     cores: Cores = 1
@@ -42,7 +47,7 @@ class Script:
 def read(parameters: Mapping[str, object]) -> Script | TaskObjection:
     work = read_parameters(Script, parameters)
     if isinstance(work, Script) and work.program is not None and not work.program.strip():
-        return malformed("program must be a Python program, or be left out where it comes as an input.")
+        return malformed("program must be a Python program, or be left out where it comes as an input.", "program")
     return work
 
 

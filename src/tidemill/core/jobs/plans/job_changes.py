@@ -19,7 +19,8 @@ from tidemill.core.jobs.events import JobConfirmed, JobEnded, JobExtended
 from tidemill.core.jobs.job import ENDED, ClosingReason, EndCounts, JobHappening, JobLife, JobState
 from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.task_body import Priority
-from tidemill.core.jobs.quotes.order import DEADLINE_S, Order, parse_order
+from tidemill.core.jobs.quotes.order import Order, parse_order
+from tidemill.core.jobs.quotes.order_fields import DEADLINE_S
 from tidemill.core.jobs.quotes.quote import Quote, quote_from_json
 from tidemill.core.jobs.quotes.tasks import OrderTerms, TaskPlan, divide, inputs_of, tasks_of
 from tidemill.core.jobs.refusals import JobRefusal

@@ -1,40 +1,39 @@
 """What a customer orders, read and bounded: a kind of task with its parameters, or a training in a few words.
 
-An unknown field is refused, since somebody meant something by it. An order that was read can be stored as it was sent,
-and quoted; whether it can be carried out is checked when it is confirmed.
+An unknown field is refused, since somebody meant something by it. Everything that is wrong is told at once, field by
+field. An order that was read can be stored as it was sent, and quoted; whether it can be carried out is checked when it
+is confirmed.
 """
 
-import re
-from base64 import urlsafe_b64decode
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from decimal import Decimal
+from difflib import get_close_matches
 from typing import Any
 from uuid import UUID
 
 from tidemill.core.jobs.kinds import KINDS
-from tidemill.core.jobs.kinds.kind import KindRefusal, TaskObjection
-from tidemill.core.jobs.kinds.needs import Needs
-from tidemill.core.jobs.kinds.parameters import malformed, too_large
-from tidemill.core.jobs.kinds.task_body import INPUTS_MAX, NAME, Priority
+from tidemill.core.jobs.kinds.guide import GUIDES
+from tidemill.core.jobs.kinds.kind import FieldError, KindRefusal, TaskKind, TaskObjection
+from tidemill.core.jobs.kinds.parameters import ERRORS_MAX, PARAMETERS, objection_of
+from tidemill.core.jobs.kinds.task_body import Priority
 from tidemill.core.jobs.quotes import chunks, training
-from tidemill.core.jobs.quotes.quantities import MEBIBYTES, PLAIN, TIME, Range, amount, range_of
+from tidemill.core.jobs.quotes.order_fields import OF_ALL, OF_NODES, OF_TASKS, Misread, OrderField, read_key
+from tidemill.core.jobs.quotes.quantities import Range
 from tidemill.core.jobs.quotes.training import Training
-from tidemill.core.jobs.results import is_reader
-from tidemill.core.money import MoneyRefusal, micro_credits
-from tidemill.core.references import refused_name
+from tidemill.core.placement.demand import NO_REQUIREMENTS, Requirements
 
-NAME_MAX = 100
-DEADLINE_S = (60, 90 * 24 * 3600)
-MEMORY_MAX_MIB = 4 * 1024 * 1024
+_NAME_MAX = 40
+_TRAINING_FIELDS = (*OF_ALL, *training.FIELDS)
+_TASK_FIELDS = (*OF_ALL, *OF_NODES, *OF_TASKS)
 
-_NAMED_MAX, _NAME_MAX = 3, 40
-_SHARED = frozenset({"name", "priority", "max_budget", "deadline"})
-_OF_TASKS = frozenset({"kind", "parameters", "inputs", "tasks", "memory", "hourly", "expected", "result_key"})
-_OF_TRAINING = frozenset({"type", "framework", "dataset_size", "model_params"})
-_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
-_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_KEY = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+_KNOWN = frozenset({"kind", PARAMETERS, *(field.name for field in _TASK_FIELDS)})
+
+GPU_FIELDS = ("gpu_count", "gpu_models", "gpu_memory", "nvlink")
+"""What only work that can have GPUs may ask for."""
+
+Read = Mapping[str, Any]
+"""The fields of an order by name, each read or its usual value."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,8 @@ class Order:
     """An order. `work` is all of it; a training has none. `memory_mib` is what a machine must have.
 
     `tasks` is how many it is divided into at the fewest and at the most; `expected` are SHA-256 of results, one a task.
-    `hourly_max_uc` is the most that a device-hour may cost, and `deadline_s` counts from when it is confirmed. Results
-    are sealed to the `result_key`, an X25519 public key, if there is one.
+    `deadline_s` counts from when it is confirmed. Results are sealed to the `result_key`, an X25519 public key, if
+    there is one.
     """
 
     kind: str
@@ -56,7 +55,8 @@ class Order:
     budget_uc: int | None = None
     tasks: tuple[int, int] = (1, 1)
     memory_mib: int = 0
-    hourly_max_uc: int | None = None
+    gpu_count: int | None = None
+    requirements: Requirements = NO_REQUIREMENTS
     deadline_s: int | None = None
     expected: tuple[bytes, ...] = ()
     result_key: bytes | None = None
@@ -67,31 +67,21 @@ class Order:
 
 
 def parse_order(body: Mapping[str, object], tasks_max: int = 1_000) -> Order | TaskObjection:
-    """The order in a body, or what is wrong with it."""
-    of_training = "type" in body
-    known_fields = _SHARED | (_OF_TRAINING if of_training else _OF_TASKS)
-    if strange := body.keys() - known_fields:
-        field_names = ", ".join(sorted(known_fields))
-        return malformed(f"The job has a field that is not known, {_named(strange)}; it may have {field_names}.")
+    """The order in a body, or everything that is wrong with it."""
     if _has_zero(body):
-        return malformed("A text of the job holds a zero character, which cannot be kept.")
-    order = _training(body) if of_training else _tasks(body, tasks_max)
-    return order if isinstance(order, TaskObjection) else _shared(order, body)
-
-
-def _named(fields: Iterable[object]) -> str:
-    """A few field names, as somebody wrote them."""
-    return ", ".join(repr(name[:_NAME_MAX]) for name in sorted(map(str, fields))[:_NAMED_MAX])
+        return objection_of([FieldError("", "A text of the job holds a zero character, which cannot be kept.")])
+    return _training(body) if "type" in body else _tasks(body, tasks_max)
 
 
 def read_result_key(raw: object) -> bytes | TaskObjection | None:
-    """The customer's public key. A key with which anybody could open the result is refused."""
-    if raw is None:
-        return None
-    key = urlsafe_b64decode(raw + "=") if isinstance(raw, str) and _KEY.fullmatch(raw) else b""
-    if not is_reader(key):
-        return malformed("result_key must be an X25519 public key: 32 bytes in base64url, 43 characters.")
-    return key
+    """The customer's public key, if there is one."""
+    key = None if raw is None else read_key(raw)
+    return objection_of([FieldError("result_key", key.sentence)]) if isinstance(key, Misread) else key
+
+
+def field_names(*tables: Sequence[OrderField]) -> list[str]:
+    """All names of fields in some tables."""
+    return sorted(field.name for table in tables for field in table)
 
 
 def _has_zero(value: object) -> bool:
@@ -104,96 +94,171 @@ def _has_zero(value: object) -> bool:
 
 
 def _training(body: Mapping[str, object]) -> Order | TaskObjection:
+    read, errors = _fields(_TRAINING_FIELDS, ("type",), body)
     if not isinstance(body["type"], str) or body["type"] not in training.TYPES:
-        return TaskObjection(
-            KindRefusal.KIND_UNKNOWN,
-            f"type must be one of {', '.join(sorted(training.TYPES))}; other work has a kind: {', '.join(KINDS)}.",
-        )
-    read = training.read_training(body)
-    if isinstance(read, TaskObjection):
-        return read
-    parameters = {name: body[name] for name in ("type", *_OF_TRAINING) if name in body}
-    return Order(training.KIND, parameters, training=read)
+        types = f"type must be one of {', '.join(sorted(training.TYPES))}; other work has a kind: {', '.join(KINDS)}."
+        return objection_of([FieldError("type", types), *errors], KindRefusal.KIND_UNKNOWN)
+    if errors:
+        return objection_of(errors)
+    parameters = {name: body[name] for name in ("type", *field_names(training.FIELDS)) if name in body}
+    asked = Training(read["framework"], read["model_params"], read["dataset_size"])
+    return Order(training.KIND, parameters, training=asked, **_shared(read))
 
 
 def _tasks(body: Mapping[str, object], tasks_max: int) -> Order | TaskObjection:
-    kind, parameters = KINDS.get(str(body.get("kind"))[:64]), body.get("parameters", {})
+    read, errors = _fields(_TASK_FIELDS, ("kind", PARAMETERS), body)
+    kind = KINDS.get(str(body.get("kind"))[:64])
     if kind is None:
-        return TaskObjection(KindRefusal.KIND_UNKNOWN, f"The kinds there are: {', '.join(KINDS)}.")
-    if not isinstance(parameters, dict):
-        return malformed("parameters must be an object.")
+        return objection_of([FieldError("kind", _no_kind(body)), *errors], KindRefusal.KIND_UNKNOWN)
+    asked = body.get(PARAMETERS)
+    if not isinstance(asked, dict | None):
+        errors.insert(0, FieldError(PARAMETERS, "parameters must be an object."))
+    elif asked is not None or not body.keys() - _KNOWN:
+        return _work(kind, read, errors, asked or {}, tasks_max)
+    return objection_of(errors)  # parameters that are missing may stand under a name that is misspelt
+
+
+def _work(
+    kind: TaskKind[Any], read: Read, errors: list[FieldError], asked: Mapping[str, object], tasks_max: int
+) -> Order | TaskObjection:
+    """The order of work with these parameters, whose other fields were read with these errors."""
+    errors = [*errors, *_about_gpus(kind.name, read, asked)]
+    parameters = _with_gpus(kind.name, read, asked)
     work = chunks.read_whole(kind, parameters)
     if isinstance(work, TaskObjection):
-        return work
-    memory = _memory(chunks.DIVIDED[kind.name].whole(work, parameters), body.get("memory"))
-    inputs, tasks = _inputs(body.get("inputs", {})), _count(kind.name, work, parameters, body.get("tasks"), tasks_max)
-    hourly, expected = _hourly(body.get("hourly")), _expected(body.get("expected", []))
-    result_key = read_result_key(body.get("result_key"))
-    for read in (memory, inputs, tasks, hourly, expected, result_key):
-        if isinstance(read, TaskObjection):
-            return read
-    order = Order(kind.name, parameters, work=work, inputs=_sure(inputs), tasks=_sure(tasks))
-    order = replace(order, result_key=_sure(result_key))
-    return replace(order, memory_mib=_sure(memory), hourly_max_uc=_sure(hourly), expected=_sure(expected))
+        refusal = KindRefusal.PARAMETERS_MALFORMED if errors else work.refusal
+        return objection_of([*work.errors, *errors], refusal)
+    if errors:
+        return objection_of(errors)
+    tasks, memory_mib = (
+        _count(kind.name, work, parameters, read["tasks"], tasks_max),
+        _least_memory(read, kind.name, work, parameters),
+    )
+    misfits = [misfit for misfit in (tasks, memory_mib) if isinstance(misfit, TaskObjection)]
+    if misfits:
+        return objection_of([error for misfit in misfits for error in misfit.errors], misfits[0].refusal)
+    return Order(
+        kind.name,
+        parameters,
+        work=work,
+        inputs=read["inputs"],
+        tasks=_sure(tasks),
+        memory_mib=_sure(memory_mib),
+        gpu_count=read["gpu_count"],
+        requirements=_requirements(read),
+        expected=read["expected"],
+        result_key=read["result_key"],
+        **_shared(read),
+    )
 
 
-def _shared(order: Order, body: Mapping[str, object]) -> Order | TaskObjection:
-    """The fields that every job may have."""
-    name, priority = body.get("name", ""), body.get("priority", Priority.NORMAL.value)
-    if unfit := _unfit_name(name):
-        return malformed(unfit)
-    if not isinstance(priority, str) or priority not in list(Priority):
-        return malformed(f"priority must be one of {', '.join(Priority)}.")
-    budget_uc = None if body.get("max_budget") is None else micro_credits(body["max_budget"])
-    if isinstance(budget_uc, MoneyRefusal):
-        return malformed(f"max_budget cannot be read. {budget_uc.sentence}")
-    if budget_uc == 0:
-        return malformed("max_budget must be above zero.")
-    deadline_s = None if body.get("deadline") is None else amount(body["deadline"], TIME)
-    if body.get("deadline") is not None and (deadline_s is None or not DEADLINE_S[0] <= deadline_s <= DEADLINE_S[1]):
-        return malformed("deadline must be a time such as 2h, from 1m to 90d, counted from when the job is confirmed.")
-    kept_s = None if deadline_s is None else int(deadline_s)
-    return replace(order, name=_sure(name), priority=Priority(priority), budget_uc=budget_uc, deadline_s=kept_s)
+def _shared(read: Read) -> dict[str, Any]:
+    """The fields that every order may have."""
+    return {
+        "name": read["name"],
+        "priority": read["priority"],
+        "budget_uc": read["max_budget"],
+        "deadline_s": read["deadline"],
+    }
 
 
-def _unfit_name(name: object) -> str | None:
-    """Why a job cannot have this name. It needs none."""
-    if not isinstance(name, str) or len(name) > NAME_MAX or not name.isprintable():
-        return f"name must be a text of at most {NAME_MAX} printable characters."
-    refusal = refused_name(name) if name else None
-    return None if refusal is None else refusal.sentence
+def _requirements(read: Read) -> Requirements:
+    return Requirements(
+        device_models=read["gpu_models"],
+        gpu_memory_mib=read["gpu_memory"],
+        nvlink=read["nvlink"],
+        regions=read["regions"],
+        labels=read["labels"],
+        reputation_floor=read["reputation"],
+        hourly_max_uc=read["hourly"],
+        policy=read["policy"],
+        avoided=read["avoid"],
+    )
 
 
-def _memory(needs: Needs, raw: object) -> int | TaskObjection:
+def _fields(
+    table: Sequence[OrderField], besides: Collection[str], body: Mapping[str, object]
+) -> tuple[Read, list[FieldError]]:
+    """Every field of a table, and what is wrong with them. `besides` are read elsewhere."""
+    known = {field.name for field in table} | set(besides)
+    errors = [_strange(str(name), known) for name in sorted(map(str, body.keys() - known))[:ERRORS_MAX]]
+    read = {}
+    for field in table:
+        raw = body.get(field.name)
+        value = field.usual if raw is None and not field.is_needed else field.read(raw)
+        if isinstance(value, Misread):
+            errors.append(FieldError(field.name, value.sentence))
+        read[field.name] = value
+    return read, errors
+
+
+def _strange(name: str, known: Collection[str]) -> FieldError:
+    """An unknown field, as somebody wrote it, and what it may have been meant to be."""
+    near = get_close_matches(name[:_NAME_MAX], known, 1)
+    hint = f"did you mean {near[0]}?" if near else f"it may have {', '.join(sorted(known))}."
+    return FieldError(name[:_NAME_MAX], f"The job has a field that is not known, {name[:_NAME_MAX]!r}; {hint}")
+
+
+def _no_kind(body: Mapping[str, object]) -> str:
+    begins = "There is no such kind" if "kind" in body else "kind must be there"
+    return f"{begins}: the kinds are {', '.join(KINDS)}."
+
+
+def takes_gpus(kind: str) -> bool:
+    """Whether work of a kind may have GPUs."""
+    return any(field.name == "devices" for field in fields(GUIDES[kind].shape))
+
+
+def _wants_gpus(read: Read) -> bool:
+    return any(read[name] and not isinstance(read[name], Misread) for name in ("gpu_models", "gpu_memory", "nvlink"))
+
+
+def _with_gpus(kind: str, read: Read, parameters: Mapping[str, object]) -> Mapping[str, object]:
+    """The parameters with the number of GPUs that the order asks for."""
+    count = read["gpu_count"] if isinstance(read["gpu_count"], int) else None
+    if not takes_gpus(kind) or (count is None and (not _wants_gpus(read) or parameters.get("devices"))):
+        return parameters
+    return {**parameters, "devices": count or 1}
+
+
+def _about_gpus(kind: str, read: Read, parameters: Mapping[str, object]) -> Iterator[FieldError]:
+    """What does not fit together in what is asked of GPUs."""
+    count, stated = read["gpu_count"], parameters.get("devices")
+    asked = [name for name in GPU_FIELDS if read[name]]
+    if asked and not takes_gpus(kind):
+        with_gpus = " and ".join(name for name in KINDS if takes_gpus(name))
+        yield FieldError(asked[0], f"{kind} works on processors: leave out {', '.join(asked)}, or order {with_gpus}.")
+    elif count is not None and stated not in (None, 0, count):
+        yield FieldError("gpu_count", "gpu_count and parameters.devices say different numbers: leave one of them out.")
+    elif read["nvlink"] is True and max(count or 0, stated if isinstance(stated, int) else 0) < 2:
+        yield FieldError("nvlink", "nvlink joins GPUs with each other: ask for a gpu_count of 2 or more.")
+
+
+def _least_memory(read: Read, kind: str, work: Any, parameters: Mapping[str, object]) -> int | TaskObjection:
     """The memory that a machine must have, as ordered; refused if the order allows less than is needed."""
-    limits = Range() if raw is None else range_of(raw, MEBIBYTES)
-    if limits is None or (limits.low or 0) > MEMORY_MAX_MIB:
-        return malformed(f"memory must be a size or a range such as 24GB.. or 8GB..64GB, up to {MEMORY_MAX_MIB:,} MiB.")
-    high = limits.high if isinstance(raw, str) and ".." in raw else None
-    if high is not None and high < needs.memory_mib:
-        return too_large(f"The work needs {needs.memory_mib:,} MiB of memory, and memory allows less.")
-    return int(limits.low or 0)
+    low_mib, high_mib = read["memory"]
+    needs_mib = chunks.DIVIDED[kind].whole(work, parameters).memory_mib
+    if high_mib is not None and high_mib < needs_mib:
+        sentence = f"The work needs {needs_mib:,} MiB of memory, and memory allows less."
+        return objection_of([FieldError("memory", sentence)], KindRefusal.WORK_TOO_LARGE)
+    return int(low_mib)
 
 
 def _count(
-    kind: str, work: Any, parameters: Mapping[str, object], raw: object, most: int
+    kind: str, work: Any, parameters: Mapping[str, object], asked: Range | None, most: int
 ) -> tuple[int, int] | TaskObjection:
     """How many tasks, at the fewest and at the most: as ordered, or the usual number."""
     fewest, largest = chunks.DIVIDED[kind].bounds(work, parameters)
-    if raw is None:
-        usual = chunks.usual_count(kind, work, parameters)
-        counts = Range(Decimal(fewest), Decimal(max(fewest, min(usual, most))))
-    else:
-        read = range_of(raw, PLAIN)
-        if read is None or any(end is not None and (end != int(end) or end < 1) for end in (read.low, read.high)):
-            return malformed("tasks must be a whole number or a range such as 1..16.")
-        counts = read
+    usual = max(fewest, min(chunks.usual_count(kind, work, parameters), most))
+    counts = asked or Range(Decimal(fewest), Decimal(usual))
     low = max(fewest, int(counts.low or fewest))
     high = min(largest, most, int(counts.high if counts.high is not None else most))
     if low > most:
-        return too_large(f"The job would have {low:,} tasks, and may have {most:,}.")
+        sentence = f"The job would have {low:,} tasks, and may have {most:,}."
+        return objection_of([FieldError("tasks", sentence)], KindRefusal.WORK_TOO_LARGE)
     if low > high:
-        return malformed(f"This work can be divided into {fewest:,} to {largest:,} tasks: {_hint(kind)}")
+        sentence = f"This work can be divided into {fewest:,} to {largest:,} tasks: {_hint(kind)}"
+        return objection_of([FieldError("tasks", sentence)])
     return low, high
 
 
@@ -201,37 +266,6 @@ def _hint(kind: str) -> str:
     if kind in ("script", "container"):
         return f"write {chunks.NUMBER} among its arguments where each task finds its number."
     return "ask for as many."
-
-
-def _inputs(raw: object) -> tuple[tuple[str, UUID], ...] | TaskObjection:
-    if not isinstance(raw, dict) or len(raw) > INPUTS_MAX:
-        return malformed(f"inputs must be an object of at most {INPUTS_MAX} names, each with an artefact's id.")
-    if not all(isinstance(artefact_id, str) and _ID.fullmatch(artefact_id) for artefact_id in raw.values()):
-        return malformed("Each input must be an artefact's id: `tidemill artefacts list` shows yours.")
-    inputs = tuple((str(name), UUID(artefact_id)) for name, artefact_id in raw.items())
-    if not all(NAME.fullmatch(name) for name, _ in inputs):
-        return malformed("An input's name must be 1 to 100 letters, digits, dots, hyphens and underscores.")
-    return inputs
-
-
-def _hourly(raw: object) -> int | TaskObjection | None:
-    """The most that a device-hour may cost; of a range only the upper end matters."""
-    if raw is None:
-        return None
-    read = range_of(raw, PLAIN)
-    high_uc = None if read is None or read.high is None else micro_credits(read.high)
-    if high_uc is None or isinstance(high_uc, MoneyRefusal):
-        return malformed("hourly must be the most credits that a device-hour may cost, such as 2.5 or ..2.5.")
-    return high_uc
-
-
-def _expected(raw: object) -> tuple[bytes, ...] | TaskObjection:
-    texts = [raw] if isinstance(raw, str) else raw
-    if not isinstance(texts, list) or not all(isinstance(text, str) and _SHA256.fullmatch(text) for text in texts):
-        return malformed(
-            "expected must be the SHA-256 of each task's result, 64 hexadecimal digits in lower case each."
-        )
-    return tuple(bytes.fromhex(text) for text in texts)
 
 
 def _sure(read: Any) -> Any:

@@ -6,7 +6,7 @@ not set the price. Where none fits, the pool's usual price and a usual speed sta
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import ceil
 from typing import Any
 from uuid import UUID
@@ -18,16 +18,21 @@ from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S
 from tidemill.core.jobs.kinds.kind import CheckMethod
 from tidemill.core.jobs.kinds.needs import Needs
 from tidemill.core.jobs.quotes import training
+from tidemill.core.jobs.quotes.fit import NOTHING_FITS, Fit, Relaxation
+from tidemill.core.jobs.quotes.fit import fitting as fitting_nodes
 from tidemill.core.jobs.quotes.order import Order
-from tidemill.core.jobs.quotes.quote_words import counted, durations, span, spoken
-from tidemill.core.jobs.quotes.tasks import OrderPart
-from tidemill.core.money import AMOUNT_MAX_UC
+from tidemill.core.jobs.quotes.quote_words import counted, durations, fit_told, span, spoken
+from tidemill.core.jobs.quotes.tasks import OrderPart, demanded
+from tidemill.core.money import AMOUNT_MAX_UC, credits_of
 from tidemill.core.placement import supply as markets
 from tidemill.core.placement.candidate import Candidate, CandidateDevice
+from tidemill.core.placement.demand import Demand
+from tidemill.core.placement.rule import objections
 from tidemill.core.placement.supply import USUAL_GPU_OPERATIONS_PER_S, Seller, Supply
+from tidemill.core.placement.task_demand import for_house
 from tidemill.core.settings.sections.market import MarketSettings
 from tidemill.core.settings.sections.money import MoneySettings
-from tidemill.core.settings.sections.work import JobsSettings
+from tidemill.core.settings.sections.work import ContainersSettings, JobsSettings
 from tidemill.core.settlement.pay import HOUR_MS, PayTerms, RewardPlan, UsedTime, attempt_pay
 
 COVERED = 0.8
@@ -70,6 +75,7 @@ class QuoteRules:
     light_max: int = 1
     medium_max: int = 7
     heavy_max: int = 16
+    containers: ContainersSettings = field(default_factory=ContainersSettings)
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,8 @@ class Quote:
     """A price from `low_uc` to `high_uc`, and hours of work from low to high, without the wait for free nodes.
 
     `costs_max_uc` is the most that each task may cost, and `limit_s` how long one may run. `is_rerun` says that a house
-    node makes each result again, and `has_house` that one is online which can.
+    node makes each result again, and `has_house` that one is online which can. `nodes` are those that the price
+    covers, of those that fit.
     """
 
     kind: str
@@ -110,6 +117,7 @@ class Quote:
     is_own_program: bool = False
     is_rerun: bool = False
     has_house: bool = True
+    fit: Fit = NOTHING_FITS
 
 
 def quote(
@@ -119,13 +127,14 @@ def quote(
     expires_at = Instant(now + rules.valid_us)
     if order.training is not None:
         return _of_training(order, supply, rules, expires_at)
-    largest = max((part.needs for part in parts), key=lambda needs: needs.operations)
-    fitting = _affordable(order, largest, supply, rules.plan, customer_id)
+    part = max(parts, key=lambda part: part.needs.operations)
+    largest, demand = part.needs, demanded(order, part, rules.containers)
+    fit = fitting_nodes(order, replace(demand, customer_id=customer_id), supply.sellers, now)
+    fitting = _affordable(fit.sellers, largest, rules.plan)
     sellers = fitting or [_usual(supply, order, largest)]
     least, most = _prices(sellers, [part.needs for part in parts], rules.plan)
     speeds = [seller.speed(largest) for seller in sellers]
     least_ms, most_ms = markets.least_ms(largest, max(speeds)), markets.quoted_ms(largest, min(speeds))
-    limit_s = largest.seconds or ceil(most_ms / 1000 * rules.deadline_factor)
     rounds = ceil(len(parts) / len(sellers))
     low_uc, high_uc = sum(least), sum(most)
     return Quote(
@@ -141,14 +150,15 @@ def quote(
         hours_low=least_ms * rounds / HOUR_MS,
         hours_high=most_ms * rounds / HOUR_MS,
         lines=_lines(low_uc, high_uc, rules.plan.commission_ppm, _check_of(order), by_time=largest.seconds > 0),
-        reasoning=_reasoning(len(parts), largest, sellers, fitting, rules),
+        reasoning=(*fit_told(fit.fit), *_reasoning(len(parts), largest, sellers, fitting, rules)),
         expires_at=expires_at,
         has_runner=True,
         costs_max_uc=tuple(most),
-        limit_s=limit_s,
+        limit_s=largest.seconds or ceil(most_ms / 1000 * rules.deadline_factor),
         is_own_program=largest.seconds > 0,
         is_rerun=_is_rerun(order),
-        has_house=any(seller.house and seller.can_run(order.kind, largest) for seller in supply.sellers),
+        has_house=_has_house(demand, supply, now),
+        fit=fit.fit,
     )
 
 
@@ -169,24 +179,27 @@ def quote_from_json(fields: Mapping[str, Any]) -> Quote:
     """The inverse."""
     lines = tuple(QuoteLine(**line) for line in fields["lines"])
     texts, costs = tuple(fields["reasoning"]), tuple(fields["costs_max_uc"])
-    return Quote(**{**fields, "lines": lines, "reasoning": texts, "costs_max_uc": costs})
+    fit = fields["fit"]
+    relax = None if fit["relax"] is None else Relaxation(**fit["relax"])
+    told = {"lines": lines, "reasoning": texts, "costs_max_uc": costs, "fit": Fit(fit["nodes"], fit["of"], relax)}
+    return Quote(**{**fields, **told})
 
 
-def _affordable(order: Order, needs: Needs, supply: Supply, plan: RewardPlan, customer_id: UUID | None) -> list[Seller]:
-    """The cheapest of the nodes that fit and cost no more than the customer allows."""
-    most_uc = AMOUNT_MAX_UC if order.hourly_max_uc is None else order.hourly_max_uc
-    fit = [seller for seller in markets.fitting(supply, order.kind, needs, customer_id) if seller.price_uc <= most_uc]
+def _affordable(fit: Sequence[Seller], needs: Needs, plan: RewardPlan) -> list[Seller]:
+    """The cheapest of the nodes that fit."""
     ranked = sorted(
         (cost_uc, seller.node_id, seller)
         for seller in fit
-        if (cost_uc := markets.costs_uc(plan, seller.terms(needs))[1]) <= COST_MAX_UC
+        if seller.price_uc <= AMOUNT_MAX_UC
+        and (cost_uc := markets.costs_uc(plan, seller.terms(needs))[1]) <= COST_MAX_UC
     )
     return [seller for _, _, seller in ranked[: ceil(len(ranked) * COVERED)]]
 
 
 def _usual(supply: Supply, order: Order, needs: Needs) -> Seller:
     """A stand-in for a node where none fits."""
-    price_uc = supply.default_uc if order.hourly_max_uc is None else min(supply.default_uc, order.hourly_max_uc)
+    hourly_uc = order.requirements.hourly_max_uc
+    price_uc = supply.default_uc if hourly_uc is None else min(supply.default_uc, hourly_uc)
     device = CandidateDevice("", needs.gpu_memory_mib)
     machine = Candidate(
         node_id=UUID(int=0),
@@ -233,6 +246,13 @@ def _check_of(order: Order) -> str:
 def _is_rerun(order: Order) -> bool:
     """Whether a house node makes each result again to check it."""
     return not order.expected and KINDS[order.kind].check(order.work) not in _PROVED
+
+
+def _has_house(demand: Demand, supply: Supply, now: Instant) -> bool:
+    """Whether a house node is online that could make a result again."""
+    checking = for_house(demand)
+    houses = (seller.candidate for seller in supply.sellers if seller.house)
+    return any(not any(objections(house, checking, now)) for house in houses)
 
 
 def _lines(low_uc: int, high_uc: int, commission_ppm: int, check: str, *, by_time: bool) -> tuple[QuoteLine, ...]:
@@ -294,6 +314,7 @@ def _of_training(order: Order, supply: Supply, rules: QuoteRules, expires_at: In
         size=size_of(estimate.devices, rules),
         tasks=estimate.devices,
         nodes=len(owned),
+        fit=Fit(len(owned), len(supply.sellers)),
         devices=estimate.devices,
         memory_mib=0,
         gpu_memory_mib=estimate.memory_mib,
@@ -303,8 +324,8 @@ def _of_training(order: Order, supply: Supply, rules: QuoteRules, expires_at: In
         hours_high=estimate.hours[1],
         lines=_lines(ends[0], ends[1], rules.plan.commission_ppm, _TRAINING_CHECK, by_time=True),
         reasoning=(
+            _training_told(order, estimate.hours, (ends[0], ends[1]), rules.currency),
             *estimate.reasoning,
-            f"It would take {durations(*(hours * 3600 for hours in estimate.hours))}.",
             f"The price of a device-hour is {source}: {between}.",
             "No runner of this pool trains yet, so this is an estimate, and cannot be confirmed.",
         ),
@@ -313,7 +334,27 @@ def _of_training(order: Order, supply: Supply, rules: QuoteRules, expires_at: In
     )
 
 
-def rules_of(plan: RewardPlan, money: MoneySettings, market: MarketSettings, jobs: JobsSettings) -> QuoteRules:
+def _training_told(order: Order, hours: tuple[float, float], ends: tuple[int, int], currency: str) -> str:
+    """How long it takes and what it costs, before all else; and what the budget would buy."""
+    assert order.training
+    takes = durations(*(hour * 3600 for hour in hours))
+    told = f"It takes {takes} and costs {span(*ends)} {currency}s."
+    if order.budget_uc is None or ends[1] <= order.budget_uc:
+        return told
+    times = ends[1] / order.budget_uc
+    share = training.within(order.training, order.budget_uc / ends[1])
+    budget = f"{credits_of(order.budget_uc)} {currency}s"
+    far = f"{times:,.0f} times" if times >= 2 else "above"
+    return f"{told} That is {far} your budget of {budget}, which is enough for {share}."
+
+
+def rules_of(
+    plan: RewardPlan,
+    money: MoneySettings,
+    market: MarketSettings,
+    jobs: JobsSettings,
+    containers: ContainersSettings,
+) -> QuoteRules:
     """The rules of this pool."""
     return QuoteRules(
         plan=plan,
@@ -323,4 +364,5 @@ def rules_of(plan: RewardPlan, money: MoneySettings, market: MarketSettings, job
         light_max=jobs.light_devices_max,
         medium_max=jobs.medium_devices_max,
         heavy_max=jobs.heavy_devices_max,
+        containers=containers,
     )

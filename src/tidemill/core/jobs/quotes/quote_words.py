@@ -9,6 +9,7 @@ from tidemill.core.money import amount_words, credits_of
 from tidemill.core.placement.supply import SPREAD, START_MS
 
 if TYPE_CHECKING:
+    from tidemill.core.jobs.quotes.fit import Fit
     from tidemill.core.jobs.quotes.quote import Quote
 
 SAME_BYTES = "The same input must give the same bytes: a house node runs it again to check."
@@ -55,19 +56,38 @@ def spoken(amount: float) -> str:
 
 
 def summary_of(quote: "Quote", currency: str) -> str:
-    """The quote in one line: `at most 0.0001 credits, about 3 s, 4 nodes fit`."""
+    """The quote in one line: `at most 0.0001 credits, about 3 s, 4 of 5 nodes fit`."""
     price = f"at most {amount_words(quote.high_uc, currency)}"
-    nodes = f"{counted(quote.nodes, 'node')} {'fits' if quote.nodes == 1 else 'fit'}" if quote.nodes else "no node fits"
+    nodes = _fit_words(quote.fit)
     work = f"{counted(quote.tasks, 'task')}, " if quote.has_runner and quote.tasks > 1 else ""
     return f"{work}{price}, {_time(quote)}, {nodes}"
 
 
 def notes_of(quote: "Quote") -> list[str]:
     """What to know before confirming."""
+    if not quote.has_runner:
+        return list(quote.reasoning[:1])
     notes = [SAME_BYTES] if quote.is_rerun and quote.is_own_program else []
-    if quote.has_runner and not quote.nodes:
+    if quote.fit.relax is not None:
+        notes.append(quote.fit.relax.sentence)
+    if not quote.nodes:
         notes.append(NO_NODE)
     return [*notes, NO_HOUSE] if quote.is_rerun and not quote.has_house else notes
+
+
+def fit_told(fit: "Fit") -> tuple[str, ...]:
+    """How many nodes fit, and what would let more of them in."""
+    told = f"{_fit_words(fit)}."
+    told = told[0].upper() + told[1:]
+    return (told,) if fit.relax is None else (told, fit.relax.sentence)
+
+
+def _fit_words(fit: "Fit") -> str:
+    return (
+        f"{fit.nodes:,} of {counted(fit.of, 'node')} {'fits' if fit.nodes == 1 else 'fit'}"
+        if fit.nodes
+        else "no node fits"
+    )
 
 
 def _time(quote: "Quote") -> str:

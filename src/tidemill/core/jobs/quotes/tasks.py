@@ -16,7 +16,8 @@ from tidemill.core.jobs.kinds.task_body import TASK_MAX_BYTES, Input, Task, task
 from tidemill.core.jobs.quotes import chunks
 from tidemill.core.jobs.quotes.order import Order
 from tidemill.core.jobs.sandboxes import RunLimits
-from tidemill.core.placement.task_demand import TaskDemand, demand_for, work_footprint
+from tidemill.core.placement.demand import Demand
+from tidemill.core.placement.task_demand import TaskDemand, demand_for, usable_mib, work_footprint
 from tidemill.core.settings.sections.market import MarketSettings
 from tidemill.core.settings.sections.work import ContainersSettings, JobsSettings
 
@@ -106,9 +107,15 @@ def tasks_of(
             return too_large(f"A task would take {len(body):,} bytes, and may take {TASK_MAX_BYTES:,}: use inputs.")
         footprint = work_footprint(order.kind, part.work)
         key = part.needs, *footprint
-        demand = demands.get(key) or demands.setdefault(key, demand_for(task, *footprint))
+        demand = demands.get(key) or demands.setdefault(key, demand_for(task, *footprint, order.requirements))
         plans.append(TaskPlan(body, demand, cost_uc, order.expected[number] if order.expected else None))
     return plans
+
+
+def demanded(order: Order, part: OrderPart, containers: ContainersSettings) -> Demand:
+    """What one task of an order demands of a node, however long it may take."""
+    task = replace(part.task, limits=limits_of(part.needs, 1, containers))
+    return demand_for(task, *work_footprint(order.kind, part.work), order.requirements).demand
 
 
 def task_count(order: Order) -> int:
@@ -122,7 +129,8 @@ def _part(order: Order, parameters: chunks.Parameters, inputs: tuple[Input, ...]
     if isinstance(work, TaskObjection):
         return work
     needs = KINDS[order.kind].needs(work)
-    needs = replace(needs, memory_mib=max(needs.memory_mib, order.memory_mib))
+    gpu_memory_mib = max(needs.gpu_memory_mib, usable_mib(order.requirements.gpu_memory_mib)) if needs.devices else 0
+    needs = replace(needs, memory_mib=max(needs.memory_mib, order.memory_mib), gpu_memory_mib=gpu_memory_mib)
     task = Task(
         kind=order.kind,
         parameters=parameters,

@@ -5,12 +5,10 @@ its range: weights, gradients and the optimiser take sixteen bytes a parameter; 
 parameter and token; a token is three to six bytes; devices reach a quarter to a half of what their data sheet says.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from tidemill.core.jobs.kinds.kind import TaskObjection
-from tidemill.core.jobs.kinds.parameters import malformed
+from tidemill.core.jobs.quotes.order_fields import NUMBER, SIZE, Misread, OrderField, either
 from tidemill.core.jobs.quotes.quantities import BYTES, COUNT, amount
 
 TYPES = frozenset({"ml_training", "training", "fine_tuning", "distributed_training"})
@@ -25,6 +23,7 @@ DEVICE_MODEL, DEVICE_MIB, DEVICE_OPERATIONS_PER_S = "A100 80GB", 81_920, 312e12
 
 PARAMETERS_MAX, SAMPLES_MAX_BYTES = 10**13, 10**15
 _NAME_MAX = 100
+_BYTES = ("B", "KB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True)
@@ -46,17 +45,62 @@ class Estimate:
     reasoning: tuple[str, ...]
 
 
-def read_training(body: Mapping[str, object]) -> Training | TaskObjection:
-    """The training that a body describes, every field within its bounds."""
-    framework = body.get("framework", "")
-    if not isinstance(framework, str) or len(framework) > _NAME_MAX or not framework.isprintable():
-        return malformed(f"framework must be a text of at most {_NAME_MAX} printable characters.")
-    parameters, samples = amount(body.get("model_params"), COUNT), amount(body.get("dataset_size"), BYTES)
+def _framework(raw: object) -> str | Misread:
+    fits = isinstance(raw, str) and len(raw) <= _NAME_MAX and raw.isprintable()
+    return str(raw) if fits else Misread(f"framework must be a text of at most {_NAME_MAX} printable characters.")
+
+
+def _model_params(raw: object) -> int | Misread:
+    parameters = amount(raw, COUNT)
     if parameters is None or not 1 <= parameters <= PARAMETERS_MAX:
-        return malformed(f"model_params must be a count such as 70B, up to {PARAMETERS_MAX:,}.")
+        return Misread(f"model_params must be a count such as 70B, up to {PARAMETERS_MAX:,}.")
+    return int(parameters)
+
+
+def _dataset_size(raw: object) -> int | Misread:
+    samples = amount(raw, BYTES)
     if samples is None or not 1 <= samples <= SAMPLES_MAX_BYTES:
-        return malformed("dataset_size must be a size such as 500GB, up to 1000TB.")
-    return Training(framework, int(parameters), int(samples))
+        return Misread("dataset_size must be a size such as 500GB, up to 1000TB.")
+    return int(samples)
+
+
+FIELDS = (
+    OrderField("framework", _framework, {"type": "string", "maxLength": _NAME_MAX}, "What it is written in.", ""),
+    OrderField(
+        "model_params",
+        _model_params,
+        either({"type": "number", "minimum": 1, "maximum": PARAMETERS_MAX}, f"{NUMBER} {{0,3}}[KkMmBbTt]?"),
+        "How many parameters the model has, such as 70B.",
+        is_needed=True,
+    ),
+    OrderField(
+        "dataset_size",
+        _dataset_size,
+        either({"type": "number", "minimum": 1, "maximum": SAMPLES_MAX_BYTES}, SIZE),
+        "How much it is trained on, such as 500GB.",
+        is_needed=True,
+    ),
+)
+"""The fields of an order for a training, besides its type and those of every order."""
+
+
+def within(training: Training, share: float) -> str:
+    """What is left of a training that may only take a share of the work: fewer parameters or fewer samples, since the
+    work grows with both alike."""
+    parameters, samples = (
+        _rounded_down(amount * share, 1000, letters)
+        for amount, letters in ((training.parameters, ("", "K", "M", "B", "T")), (training.samples_bytes, _BYTES))
+    )
+    return f"{parameters} parameters on all samples, or all parameters on {samples} of samples"
+
+
+def _rounded_down(value: float, step: int, units: tuple[str, ...]) -> str:
+    """With two digits, never more than the value."""
+    power = 0
+    while value >= step and power < len(units) - 1:
+        value, power = value / step, power + 1
+    digits = 10 if value < 10 else 1
+    return f"{int(value * digits) / digits:g}{units[power]}"
 
 
 def estimate(training: Training) -> Estimate:

@@ -25,6 +25,16 @@ def types_named(name: str) -> tuple[GpuType, ...]:
     return _BY_KEY.get(key(name), ())
 
 
+def models_called(name: str) -> frozenset[str]:
+    """The names of the models that somebody means by a name: those that are called so, else those whose names begin so,
+    as `A100` means all of its line. None if it is unknown."""
+    exactly = frozenset(gpu.name for gpu in types_named(name))
+    begins = f"{key(name)} "
+    return exactly or frozenset(
+        gpu.name for gpu in CATALOGUE if f"{key(gpu.name)} ".startswith(begins) and begins.strip()
+    )
+
+
 def recognised(name: str, memory_mib: int) -> GpuType | None:
     """The model with this name whose memory is nearest to the reported one; None if the name is unknown."""
     return min(types_named(name), key=lambda gpu: abs(gpu.memory_mib - memory_mib), default=None)

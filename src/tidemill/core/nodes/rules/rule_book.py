@@ -33,7 +33,7 @@ BOOK_BYTES_MAX = 64 * 1024
 LABELS_MAX = 20
 LABEL_MAX = 100
 _BY_MAX = 100
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*=.*", re.ASCII)
+LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*=.*", re.ASCII)
 
 
 class RulesRefusal(Refusal):
@@ -255,7 +255,7 @@ def _read_labels(raw: object) -> tuple[str, ...] | RulesRefusal:
 
 
 def _is_label(raw: object) -> bool:
-    return _is_text(raw) and _LABEL.fullmatch(str(raw)) is not None
+    return _is_text(raw) and LABEL.fullmatch(str(raw)) is not None
 
 
 def _read_region(raw: object) -> str | RulesRefusal:
