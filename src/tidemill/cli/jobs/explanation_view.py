@@ -25,7 +25,7 @@ def print_why_job(explanation: dict[str, Any]) -> None:
     for attempt in explanation["items"]:
         print_line("")
         placed = f"Task {attempt['task']} went to {attempt['node_name']} at {moment(attempt['offered_at'])} UTC"
-        print_text(f"{placed}, which {attempt['now'].rstrip('.')}. {attempt['sentence']}")
+        print_text(f"{placed}. The node {attempt['now'].rstrip('.')}. {attempt['sentence']}")
         if attempt["candidates"]:
             print_table(("node", "score", "why"), [_candidate(candidate) for candidate in attempt["candidates"]])
 

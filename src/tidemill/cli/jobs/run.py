@@ -143,7 +143,7 @@ def _refuse_hopeless(job: dict[str, Any]) -> None:
     quote = job["quote"]
     if not quote["can_confirm"] or (quote["nodes"] and quote["can_be_checked"]):
         return
-    why = "`tidemill nodes list` shows those that there are" if not quote["nodes"] else "so it would wait, unpaid"
+    why = "`tidemill top` shows what there is" if not quote["nodes"] else "the result would wait, unpaid"
     raise CommandRefused(
         f"Nothing is held: {why}. `tidemill jobs confirm {short_id(job['id'])} --wait` confirms it all the same."
     )

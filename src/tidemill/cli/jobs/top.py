@@ -47,7 +47,7 @@ def _draw(state: dict[str, Any], *, clear: bool) -> None:
     if clear:
         sys.stdout.write(_CLEAR)
     waiting = ", ".join(f"{count} {priority}" for priority, count in queue["waiting"].items())
-    print_line(
+    print_text(
         f"{counted(status['nodes'], 'node')} of {counted(status['owners'], 'owner')} may get work, {status['busy']} of "
         f"them busy: {counted(status['devices'], 'GPU')}, {counted(status['cores'], 'core')}, "
         f"{status['memory_mib'] // 1024} GiB of memory."

@@ -114,6 +114,12 @@ def print_text(text: str) -> None:
         print_line(line)
 
 
+def say_text(text: str) -> None:
+    """Write a remark for people; on a terminal it wraps between words."""
+    for line in wrapped(text, _terminal_width()) if sys.stderr.isatty() else [text]:
+        say(line)
+
+
 def bold(line: str) -> str:
     """A line of a header, where the terminal knows how."""
     plain = "NO_COLOR" in os.environ or os.environ.get("TERM", "dumb") == "dumb"

@@ -71,7 +71,7 @@ def notes_of(quote: "Quote") -> list[str]:
     if quote.fit.relax is not None:
         notes.append(quote.fit.relax.sentence)
     if not quote.nodes:
-        notes.append(NO_NODE)
+        return [*notes, NO_NODE]
     return [*notes, NO_HOUSE] if quote.is_rerun and not quote.has_house else notes
 
 
