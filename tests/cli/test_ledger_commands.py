@@ -14,6 +14,7 @@ from tests.worlds.places import reachable_directory
 from tests.worlds.pools.pool import Pool, pool_in
 from tests.worlds.pools.two_operators import two_operators
 from tidemill.cli.client.local_pool import operator_name
+from tidemill.core.accounts.operator_word import OperatorWord
 from tidemill.core.accounts.roles import name_of_account
 from tidemill.core.clock import DAY, Instant
 from tidemill.core.ids import Ids, short_id
@@ -98,7 +99,8 @@ async def proposed_by_ann(pool: Pool, debit: LedgerAccount, credit: LedgerAccoun
         now = await read_clock(connection)
         await ledger.open_accounts(connection, [debit, credit], now)
         asked = Adjustment(Ids(secrets.randbits).new(now), debit.id, credit.id, 1, "credit", "by hand", ANN, now)
-        assert await adjustments.propose_adjustment(connection, asked, Ids(secrets.randbits)) == asked
+        word = OperatorWord(ANN, now)
+        assert await adjustments.propose_adjustment(connection, asked, word, Ids(secrets.randbits)) == asked
     await connection.close()
     return str(asked.id)
 

@@ -16,7 +16,6 @@ SETTINGS = "tidemill.core.settings"
 SIMULATOR = "tidemill.sim"
 
 FELT_OTHERWISE = {
-    "trail.critical_delay_s": "critical settings wait by it, also itself, so it is looked up as one of them",
     "mail.smtp_plain_allowed": "it lets a process start that the check of it would keep from starting",
     "artefacts.s3_plain_allowed": "it lets a process start that the check of it would keep from starting",
 }

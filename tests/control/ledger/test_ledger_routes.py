@@ -19,6 +19,7 @@ import pytest
 from tests.worlds.places import reachable_directory
 from tests.worlds.pools.pool import Running, pool_in
 from tests.worlds.pools.two_operators import Operator, two_operators
+from tidemill.core.accounts.operator_word import OperatorWord
 from tidemill.core.accounts.roles import name_of_account
 from tidemill.core.clock import DAY, Instant
 from tidemill.core.ids import Ids
@@ -87,7 +88,7 @@ async def proposed_by_ann(up: Running, debit: LedgerAccount, credit: LedgerAccou
     async with connection.transaction():
         now = await read_clock(connection)
         asked = Adjustment(IDS.new(now), debit.id, credit.id, amount_uc, "credit", "by hand", ANN, now)
-        assert await adjustments.propose_adjustment(connection, asked, IDS) == asked
+        assert await adjustments.propose_adjustment(connection, asked, OperatorWord(ANN, now), IDS) == asked
     await connection.close()
     return asked.id
 

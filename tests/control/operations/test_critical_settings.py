@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.worlds.pools.pool import Pool, Running, pool_in
-from tests.worlds.pools.two_operators import two_operators
+from tests.worlds.pools.two_operators import second_account, two_operators
 from tidemill.cli.client.local_pool import operator_name
 from tidemill.core.settings.critical import SettingChangeRefusal
 
@@ -69,6 +69,8 @@ def test_a_change_waits_for_two_operators_and_then_takes_effect(place: Path) -> 
         assert approve(up, **ann.key.bearer)[0] == 403
         (waiting,) = pool.json("admin", "settings")
         assert (waiting["state"], waiting["vouched_by"]) == ("pending", ann.name)
+        own = second_account(up, ann)
+        assert approve(up, **own.bearer)[1]["code"] == "operator_too_new", "nobody knows that it is not hers, too"
         status, approved = approve(up, **bob.bearer)
         assert (status, approved["state"], approved["decided_by"]) == (200, "approved", bob.name)
         up = restarted(pool, up, **changed)

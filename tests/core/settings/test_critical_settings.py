@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidemill.core.accounts.operator_word import OperatorWord, OperatorWordRefusal
 from tidemill.core.accounts.roles import name_of_account
 from tidemill.core.clock import DAY, HOUR, Instant
 from tidemill.core.events.log import Event
@@ -53,9 +54,13 @@ def told(decision: SettingsDecision) -> list[type[Event]]:
 ANN, BOB = name_of_account(UUID(int=1)), name_of_account(UUID(int=2))
 
 
+def word(by: str, since: int = 0) -> OperatorWord:
+    return OperatorWord(by, Instant(since), DAY)
+
+
 def approved_by_two(change: SettingChange) -> SettingChange:
     for by in (ANN, BOB):
-        settled = settle(change, approve=True, reason="agreed", by=by, now=NOW)
+        settled = settle(change, approve=True, reason="agreed", word=word(by), now=NOW)
         assert isinstance(settled, SettingChange)
         change = settled
     return change
@@ -131,7 +136,7 @@ def test_a_shorter_delay_waits_for_the_delay_that_is_in_force() -> None:
 def test_an_approved_change_takes_effect_at_once_and_a_rejected_one_never() -> None:
     approved = approved_by_two(pending())
     assert started({COMMISSION: "12%"}, approved).in_force[COMMISSION] == "12%"
-    rejected = settle(pending(), approve=False, reason="too much", by="bob", now=NOW)
+    rejected = settle(pending(), approve=False, reason="too much", word=word("bob"), now=NOW)
     assert isinstance(rejected, SettingChange)
     for days in (0, 1, 1000):
         decision = started({COMMISSION: "12%"}, rejected, now=Instant(NOW + days * DAY))
@@ -142,21 +147,30 @@ def test_an_approved_change_takes_effect_at_once_and_a_rejected_one_never() -> N
 
 
 def test_two_people_with_accounts_approve_and_everybody_says_why() -> None:
-    vouched = settle(pending(), approve=True, reason="agreed", by=ANN, now=NOW)
+    vouched = settle(pending(), approve=True, reason="agreed", word=word(ANN), now=NOW)
     assert vouched == replace(pending(), vouched_by=ANN)
     assert started({COMMISSION: "12%"}, vouched).in_force == DEFAULTS
-    assert settle(vouched, approve=True, reason="me", by=ANN, now=NOW) is SettingChangeRefusal.ANOTHER_OPERATOR_NEEDED
-    assert settle(vouched, approve=True, reason=" ", by=BOB, now=NOW) is ReasonRefusal.REASON_MISSING
-    taken_back = settle(vouched, approve=False, reason="a mistake", by="ann", now=NOW)
+    alone = settle(vouched, approve=True, reason="me", word=word(ANN), now=NOW)
+    assert alone is SettingChangeRefusal.ANOTHER_OPERATOR_NEEDED
+    assert settle(vouched, approve=True, reason=" ", word=word(BOB), now=NOW) is ReasonRefusal.REASON_MISSING
+    taken_back = settle(vouched, approve=False, reason="a mistake", word=word("ann"), now=NOW)
     assert isinstance(taken_back, SettingChange)
-    assert settle(taken_back, approve=True, reason="no", by=BOB, now=NOW) is SettingChangeRefusal.CHANGE_DECIDED
+    assert settle(taken_back, approve=True, reason="no", word=word(BOB), now=NOW) is SettingChangeRefusal.CHANGE_DECIDED
 
 
 @pytest.mark.parametrize("nobody", ["operator", "root", "ann", "another user of the machine"])
 def test_whoever_has_the_machine_counts_neither_as_the_first_nor_as_the_second(nobody: str) -> None:
     for change in (pending(), replace(pending(), vouched_by=ANN)):
-        refused = settle(change, approve=True, reason="me", by=nobody, now=NOW)
+        refused = settle(change, approve=True, reason="me", word=word(nobody), now=NOW)
         assert refused is SettingChangeRefusal.OWN_LOGIN_NEEDED
+
+
+def test_the_word_of_a_new_operator_does_not_count_at_once() -> None:
+    """An operator gave the role to a second account of their own, and approved with that, too."""
+    for change in (pending(), replace(pending(), vouched_by=ANN)):
+        refused = settle(change, approve=True, reason="me, too", word=word(BOB, NOW - HOUR), now=NOW)
+        assert refused is OperatorWordRefusal.OPERATOR_TOO_NEW
+        assert isinstance(settle(change, approve=True, reason="me", word=word(BOB, NOW - DAY), now=NOW), SettingChange)
 
 
 def test_a_pool_with_one_operator_waits_for_the_delay() -> None:

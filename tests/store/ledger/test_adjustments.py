@@ -7,8 +7,10 @@ from uuid import UUID
 import asyncpg
 import pytest
 
+from tests.worlds.databases.operator_rows import operators_of
+from tidemill.core.accounts.operator_word import OperatorWord, OperatorWordRefusal
 from tidemill.core.accounts.roles import name_of_account
-from tidemill.core.clock import Instant
+from tidemill.core.clock import DAY, Instant
 from tidemill.core.events.log import LOG_START
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import (
@@ -22,6 +24,8 @@ from tidemill.core.ledger import (
 )
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
+from tidemill.core.settings.sections.trail import TrailSettings
+from tidemill.store.accounts import operator_words
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database
 from tidemill.store.events import events
@@ -29,12 +33,13 @@ from tidemill.store.ledger import adjustments, books, ledger
 
 BANK = LedgerAccount(AccountKind.EXTERNAL, name="bank")
 CUSTOMER = LedgerAccount(AccountKind.CUSTOMER, UUID(int=1))
-ANN, BOB = name_of_account(UUID(int=11)), name_of_account(UUID(int=12))
+ANN, BOB, NEWCOMER, OLDER = (name_of_account(UUID(int=number)) for number in (11, 12, 13, 14))
 IDS = Ids(secrets.randbits)
 
 
 @pytest.fixture
 async def asked(database: Database) -> Adjustment:
+    await operators_of(database, ANN, BOB)
     async with database.transaction() as transaction:
         now = await read_clock(transaction)
         await ledger.open_accounts(transaction, [BANK, CUSTOMER], now)
@@ -43,12 +48,16 @@ async def asked(database: Database) -> Adjustment:
 
 async def propose(database: Database, asked: Adjustment) -> Adjustment | Refusal:
     async with database.transaction() as transaction:
-        return await adjustments.propose_adjustment(transaction, asked, IDS)
+        word = await operator_words.read(transaction, asked.proposed_by, TrailSettings())
+        return await adjustments.propose_adjustment(transaction, asked, word, IDS)
 
 
 async def settle(database: Database, adjustment_id: UUID, *, by: str, now: Instant, approve: bool = True) -> object:
     async with database.transaction() as transaction:
-        return await adjustments.settle_adjustment(transaction, adjustment_id, approve=approve, by=by, ids=IDS, now=now)
+        word = await operator_words.read(transaction, by, TrailSettings())
+        return await adjustments.settle_adjustment(
+            transaction, adjustment_id, approve=approve, word=word, ids=IDS, now=now
+        )
 
 
 async def posted(database: Database) -> int:
@@ -73,6 +82,18 @@ async def test_two_operators_post_an_adjustment_once(database: Database, asked: 
     assert told[-3:] == ["ledger.adjustment_proposed", "ledger.posted", "ledger.adjustment_settled"]
 
 
+async def test_who_has_just_been_given_the_role_is_no_second_operator(database: Database, asked: Adjustment) -> None:
+    """One operator gave the role to a second account of theirs, which approved at once what the first had proposed."""
+    now = asked.proposed_at
+    await operators_of(database, NEWCOMER, since=now)
+    await operators_of(database, OLDER, since=Instant(now - DAY))
+    await propose(database, asked)
+    assert await settle(database, asked.id, by=NEWCOMER, now=now) is OperatorWordRefusal.OPERATOR_TOO_NEW
+    by_newcomer = replace(asked, id=IDS.new(now), proposed_by=NEWCOMER)
+    assert await propose(database, by_newcomer) is OperatorWordRefusal.OPERATOR_TOO_NEW
+    assert isinstance(await settle(database, asked.id, by=OLDER, now=now), Adjustment)
+
+
 async def test_a_rejected_adjustment_is_never_posted(database: Database, asked: Adjustment) -> None:
     now = asked.proposed_at
     await propose(database, asked)
@@ -88,7 +109,7 @@ async def test_an_adjustment_that_cannot_be_posted_stays_proposed(database: Data
     with pytest.raises(RuntimeError, match="INSUFFICIENT_FUNDS"):
         async with database.transaction() as transaction:
             answer = await adjustments.settle_adjustment(
-                transaction, backwards.id, approve=True, by=BOB, ids=IDS, now=now
+                transaction, backwards.id, approve=True, word=OperatorWord(BOB, Instant(0)), ids=IDS, now=now
             )
             raise RuntimeError(str(answer))
     async with database.connection() as connection:
@@ -117,14 +138,16 @@ async def test_what_is_wrong_at_once_is_refused_at_once(
     "statement",
     [
         "UPDATE adjustment SET state = 'approved', decided_by = 'bob', decided_at = now()",
-        "SELECT settle_adjustment(id, 'approved', proposed_by, now()) FROM adjustment",
-        "SELECT settle_adjustment(id, 'approved', 'operator', now()) FROM adjustment",
-        "SELECT settle_adjustment(id, 'approved', 'root', now()) FROM adjustment",
+        "SELECT settle_adjustment(id, 'approved', proposed_by, now(), now()) FROM adjustment",
+        "SELECT settle_adjustment(id, 'approved', 'operator', now(), now()) FROM adjustment",
+        "SELECT settle_adjustment(id, 'approved', 'root', now(), now()) FROM adjustment",
+        f"SELECT settle_adjustment(id, 'approved', '{NEWCOMER}', now() - interval '1 day', now()) FROM adjustment",
         "INSERT INTO adjustment SELECT * FROM adjustment",
         "DELETE FROM adjustment",
     ],
 )
 async def test_the_database_lets_nobody_approve_alone(database: Database, asked: Adjustment, statement: str) -> None:
+    await operators_of(database, NEWCOMER, since=asked.proposed_at)
     await propose(database, asked)
     async with database.connection() as connection:
         with pytest.raises((asyncpg.InsufficientPrivilegeError, asyncpg.CheckViolationError)):

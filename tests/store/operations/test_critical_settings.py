@@ -8,13 +8,17 @@ from uuid import UUID
 import asyncpg
 import pytest
 
+from tests.worlds.databases.operator_rows import operators_of
+from tidemill.core.accounts.operator_word import OperatorWordRefusal
 from tidemill.core.accounts.roles import name_of_account
-from tidemill.core.clock import Instant
+from tidemill.core.clock import DAY, HOUR, Instant
 from tidemill.core.events.log import LOG_START, RecordedEvent
 from tidemill.core.ids import Ids
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings, build, pool_fingerprint
 from tidemill.core.settings.critical import SettingChange, SettingChangeRefusal, SettingChangeState
+from tidemill.core.settings.sections.trail import TrailSettings
+from tidemill.store.accounts import operator_words
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, connect
@@ -23,7 +27,7 @@ from tidemill.store.operations import critical_settings
 from tidemill.store.operations.critical_settings import SettingsInForce, in_force
 
 IDS = Ids(secrets.randbits)
-BOB, CARL = name_of_account(UUID(int=1)), name_of_account(UUID(int=2))
+BOB, CARL, DORA = (name_of_account(UUID(int=number)) for number in (1, 2, 3))
 
 
 def configured(**values: str) -> Settings:
@@ -38,8 +42,9 @@ async def start(urls: DatabaseUrls, by: str = "ann", **values: str) -> SettingsI
 async def settle(database: Database, name: str, *, by: str, approve: bool = True) -> SettingChange | Refusal:
     async with database.transaction() as transaction:
         now = await read_clock(transaction)
+        word = await operator_words.read(transaction, by, TrailSettings())
         return await critical_settings.settle_change(
-            transaction, name, approve=approve, reason="agreed", by=by, ids=IDS, now=now
+            transaction, name, approve=approve, reason="agreed", word=word, ids=IDS, now=now
         )
 
 
@@ -82,6 +87,7 @@ async def test_a_change_waits_for_its_delay_and_every_start_agrees_on_that(
 
 
 async def test_two_operators_end_the_wait(urls: DatabaseUrls, database: Database) -> None:
+    await operators_of(database, BOB, CARL)
     await start(urls)
     await start(urls, money_commission="15%")
     assert await settle(database, "money.commission", by="ann") is SettingChangeRefusal.OWN_LOGIN_NEEDED
@@ -134,14 +140,35 @@ async def test_a_change_that_was_exchanged_while_an_operator_looked_is_not_appro
         row = await critical_settings._SETTLE.row(
             transaction,
             name=seen.name, value=seen.value, state="approved", decided_by=BOB, decided_at=now, reason="agreed",
-            vouched_by=CARL, vouched_before=None,
+            vouched_by=CARL, vouched_before=None, approver=BOB, operator_before=now,
         )  # fmt: skip
     assert row is None
     (waiting,) = await changes(database)
     assert (waiting.value, waiting.state) == ("95%", SettingChangeState.PENDING)
 
 
+async def test_who_has_just_been_given_the_role_is_no_second_operator(urls: DatabaseUrls, database: Database) -> None:
+    """Not in core, and not in the database."""
+    async with database.transaction() as transaction:
+        now = await read_clock(transaction)
+    await operators_of(database, BOB)
+    await operators_of(database, DORA, since=Instant(now - HOUR))
+    await start(urls)
+    await start(urls, money_commission="15%")
+    assert isinstance(await settle(database, "money.commission", by=BOB), SettingChange)
+    for nobody in (DORA, CARL):
+        assert await settle(database, "money.commission", by=nobody) is OperatorWordRefusal.OPERATOR_TOO_NEW
+        async with database.transaction() as transaction:
+            row = await critical_settings._SETTLE.row(
+                transaction,
+                name="money.commission", value="15%", state="approved", decided_by=nobody, decided_at=now,
+                reason="me", vouched_by=BOB, vouched_before=BOB, approver=nobody, operator_before=Instant(now - DAY),
+            )  # fmt: skip
+        assert row is None
+
+
 async def test_approval_is_for_the_value_that_was_shown(urls: DatabaseUrls, database: Database) -> None:
+    await operators_of(database, BOB, CARL)
     await start(urls)
     await start(urls, money_commission="15%")
     for by in (BOB, CARL):

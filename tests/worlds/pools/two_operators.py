@@ -48,3 +48,13 @@ def two_operators(running: Running) -> tuple[Operator, Operator]:
             for person in persons
         )
     return first, second
+
+
+def second_account(running: Running, operator: Operator) -> OpenSession:
+    """A session of another account to which an operator gives the role, over HTTP."""
+    with people_of(running) as people:
+        person = people.person(second_factor=True)
+        path = f"/api/v1/admin/accounts/{person.id}/roles"
+        given = running.post(path, json={"roles": ["operator"], "reason": "helps me"}, headers=operator.bearer)
+        assert given.status_code == 200, given.text
+        return people.session(person)

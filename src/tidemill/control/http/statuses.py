@@ -7,6 +7,7 @@ from tidemill.core.accounts.addresses import AddressRefusal
 from tidemill.core.accounts.keys import KeyRefusal
 from tidemill.core.accounts.kyc import KycRefusal
 from tidemill.core.accounts.lockout import LoginRefusal
+from tidemill.core.accounts.operator_word import OperatorWordRefusal
 from tidemill.core.accounts.passwords import PasswordRefusal
 from tidemill.core.accounts.permissions import PermissionRefusal
 from tidemill.core.accounts.second_factor import SecondFactorRefusal
@@ -263,6 +264,7 @@ STATUS: Mapping[Refusal, int] = {
     AdjustmentRefusal.ALREADY_DECIDED: 409,
     AdjustmentRefusal.OWN_ACCOUNT_NEEDED: 403,
     AdjustmentRefusal.SECOND_OPERATOR_NEEDED: 403,
+    OperatorWordRefusal.OPERATOR_TOO_NEW: 403,
     ModelRefusal.UNKNOWN_MODEL: 404,
     ModelRefusal.MODEL_NAME_MALFORMED: 422,
     ModelRefusal.MODEL_NAME_TAKEN: 409,

@@ -22,6 +22,7 @@ from tidemill.core.clock import Instant, as_instant
 from tidemill.core.currency import CREDIT, kept_currency, shown_currency
 from tidemill.core.ledger import AccountKind, Adjustment, AdjustmentState, PostingRefusal
 from tidemill.core.money import credits_of, micro_credits
+from tidemill.store.accounts import operator_words
 from tidemill.store.ledger import adjustments, books
 from tidemill.store.ledger.books import Balance
 from tidemill.store.operations.idempotent_answers import HttpAnswer
@@ -227,7 +228,8 @@ async def propose(proposal: Proposal, control: ControlPart, caller: CallerPart, 
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
         terms = (proposal.debit, proposal.credit, amount_uc, currency, proposal.reason)
         proposed = Adjustment(control.ids.new(now), *terms, caller.name, now)
-        adjustment = await adjustments.propose_adjustment(transaction, proposed, control.ids)
+        word = await operator_words.read(transaction, caller.name, control.settings.trail)
+        adjustment = await adjustments.propose_adjustment(transaction, proposed, word, control.ids)
         return _answer(201, AdjustmentView, adjustment, control)
 
     return await once.answer(effect)
@@ -295,8 +297,9 @@ def _whole_statement(control: Control, account: Balance) -> StreamingResponse:
 
 async def _settle(control: Control, once: IdempotencyPart, adjustment_id: UUID, by: str, *, approve: bool) -> Response:
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
+        word = await operator_words.read(transaction, by, control.settings.trail)
         settled = await adjustments.settle_adjustment(
-            transaction, adjustment_id, approve=approve, by=by, ids=control.ids, now=now
+            transaction, adjustment_id, approve=approve, word=word, ids=control.ids, now=now
         )
         return _answer(200, AdjustmentView, settled, control)
 

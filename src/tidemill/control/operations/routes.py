@@ -16,6 +16,7 @@ from tidemill.core.clock import Instant
 from tidemill.core.operations.switches import Switch
 from tidemill.core.operations.switches import effect as switch_effect
 from tidemill.core.settings.critical import SettingChangeState
+from tidemill.store.accounts import operator_words
 from tidemill.store.operations import critical_settings, processes, switches
 from tidemill.store.operations.idempotent_answers import HttpAnswer
 from tidemill.store.query import Connection
@@ -125,8 +126,9 @@ async def _settle_setting(
     control: ControlPart, once: IdempotencyPart, by: str, name: str, *, approve: bool, reason: str
 ) -> Response:
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
+        word = await operator_words.read(transaction, by, control.settings.trail)
         change = await critical_settings.settle_change(
-            transaction, name, approve=approve, reason=reason, by=by, ids=control.ids, now=now
+            transaction, name, approve=approve, reason=reason, word=word, ids=control.ids, now=now
         )
         return HttpAnswer(200, SettingChangeView.model_validate(unless_refused(change)).model_dump_json().encode())
 

@@ -28,6 +28,11 @@ def is_person(name: str) -> bool:
     return name.startswith(_ACCOUNT)
 
 
+def account_of_name(name: str) -> UUID | None:
+    """The account that a name stands for, if it does."""
+    return UUID(name.removeprefix(_ACCOUNT)) if is_person(name) else None
+
+
 class Role(StrEnum):
     """What an account does in the pool. One account may hold several; an API key acts in one of them."""
 

@@ -1,14 +1,14 @@
 """Manual adjustments: one operator proposes a transfer and says why, another approves it. Nobody corrects alone.
 
 Both act with an account of their own. Whoever has the home's token or the machine may be either of them, so that counts
-as nobody.
+as nobody. The word of a new operator does not count at once.
 """
 
 from dataclasses import dataclass, replace
 from enum import Enum
 from uuid import UUID
 
-from tidemill.core.accounts.roles import is_person
+from tidemill.core.accounts.operator_word import OperatorWord, OperatorWordRefusal
 from tidemill.core.clock import Instant
 from tidemill.core.ids import short_id
 from tidemill.core.ledger.entries import PostingRefusal, Transfer
@@ -55,10 +55,13 @@ class AdjustmentRefusal(Refusal):
     SECOND_OPERATOR_NEEDED = "Whoever proposed an adjustment cannot approve it: ask another operator."
 
 
-def propose(adjustment: Adjustment) -> Adjustment | Refusal:
+def propose(adjustment: Adjustment, word: OperatorWord) -> Adjustment | Refusal:
     """Refuse at once what is visibly wrong; the rest is decided when it is posted."""
-    if not is_person(adjustment.proposed_by):
+    assert word.by == adjustment.proposed_by, "it is the proposer's word"
+    if not word.is_of_person:
         return AdjustmentRefusal.OWN_ACCOUNT_NEEDED
+    if too_new := word.refuse(adjustment.proposed_at):
+        return too_new
     reason = checked_reason(adjustment.reason)
     if isinstance(reason, ReasonRefusal):
         return reason
@@ -69,18 +72,22 @@ def propose(adjustment: Adjustment) -> Adjustment | Refusal:
     return replace(adjustment, reason=reason)
 
 
-def settle(adjustment: Adjustment | None, *, approve: bool, by: str, now: Instant) -> Adjustment | AdjustmentRefusal:
+def settle(
+    adjustment: Adjustment | None, *, approve: bool, word: OperatorWord, now: Instant
+) -> Adjustment | AdjustmentRefusal | OperatorWordRefusal:
     """The adjustment after an operator's decision. Its proposer may only withdraw it; anybody may reject it."""
     if adjustment is None:
         return AdjustmentRefusal.UNKNOWN_ADJUSTMENT
     if adjustment.state is not AdjustmentState.PROPOSED:
         return AdjustmentRefusal.ALREADY_DECIDED
-    if approve and not is_person(by):
+    if approve and not word.is_of_person:
         return AdjustmentRefusal.OWN_ACCOUNT_NEEDED
-    if approve and by == adjustment.proposed_by:
+    if approve and word.by == adjustment.proposed_by:
         return AdjustmentRefusal.SECOND_OPERATOR_NEEDED
+    if approve and (too_new := word.refuse(now)):
+        return too_new
     state = AdjustmentState.APPROVED if approve else AdjustmentState.REJECTED
-    return replace(adjustment, state=state, decided_by=by, decided_at=now)
+    return replace(adjustment, state=state, decided_by=word.by, decided_at=now)
 
 
 def too_little(adjustment: Adjustment, available_uc: int) -> AmountObjection:

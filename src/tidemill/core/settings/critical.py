@@ -4,7 +4,8 @@ The pool remembers the accepted value of each. A process that is configured othe
 the accepted value until the change is ripe. Changes that a check ties together take effect together, so that the values
 in force always pass the checks. Values are compared as texts, each as its kind shows it.
 
-Whoever starts a process may be any operator, so that counts for nothing: both who approve have accounts of their own.
+Whoever starts a process may be any operator, so that counts for nothing: both who approve have accounts of their own,
+and have been operators for a while.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 
-from tidemill.core.accounts.roles import is_person
+from tidemill.core.accounts.operator_word import OperatorWord
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.events.log import Event
 from tidemill.core.reasons import ReasonRefusal, checked_reason
@@ -150,21 +151,21 @@ def decide(
     )
 
 
-def settle(change: SettingChange, *, approve: bool, reason: str, by: str, now: Instant) -> SettingChange | Refusal:
+def settle(
+    change: SettingChange, *, approve: bool, reason: str, word: OperatorWord, now: Instant
+) -> SettingChange | Refusal:
     """A change after an operator's decision. The first approval vouches for it, another operator's lets it in."""
     stored_reason = checked_reason(reason)
     if isinstance(stored_reason, ReasonRefusal):
         return stored_reason
     if change.state is not SettingChangeState.PENDING:
         return SettingChangeRefusal.CHANGE_DECIDED
-    if approve and not is_person(by):
-        return SettingChangeRefusal.OWN_LOGIN_NEEDED
-    if approve and by == change.vouched_by:
-        return SettingChangeRefusal.ANOTHER_OPERATOR_NEEDED
+    if approve and (refusal := _refuse_approval(change, word, now)):
+        return refusal
     if approve and change.vouched_by is None:
-        return replace(change, vouched_by=by)
+        return replace(change, vouched_by=word.by)
     state = SettingChangeState.APPROVED if approve else SettingChangeState.REJECTED
-    return replace(change, state=state, decided_by=by, decided_at=now, reason=stored_reason)
+    return replace(change, state=state, decided_by=word.by, decided_at=now, reason=stored_reason)
 
 
 @cache
@@ -216,6 +217,12 @@ def ties() -> Sequence[frozenset[str]]:
         if touched:
             groups.append(frozenset().union(*touched))
     return groups
+
+
+def _refuse_approval(change: SettingChange, word: OperatorWord, now: Instant) -> Refusal | None:
+    if not word.is_of_person:
+        return SettingChangeRefusal.OWN_LOGIN_NEEDED
+    return SettingChangeRefusal.ANOTHER_OPERATOR_NEEDED if word.by == change.vouched_by else word.refuse(now)
 
 
 def _contradicting(settings: Settings) -> set[str]:

@@ -19,6 +19,7 @@ from tidemill.core.accounts.events import (
     RolesChanged,
 )
 from tidemill.core.accounts.kyc import DECISIONS, SUBMISSIONS, Kyc, KycRefusal, next_kyc
+from tidemill.core.accounts.operator_word import operator_since_start
 from tidemill.core.accounts.roles import Role, RolesByRequest
 from tidemill.core.accounts.sessions import SessionEnd
 from tidemill.core.clock import Instant
@@ -118,6 +119,7 @@ async def make(transaction: Connection, newcomer: NewAccount, ids: Ids, now: Ins
         address_key=newcomer.address.key,
         password_hash=newcomer.password_hash,
         roles=sorted(newcomer.roles),
+        operator_since=operator_since_start(newcomer.roles),
         language=newcomer.language,
         now=now,
     )
@@ -276,7 +278,7 @@ async def _change_roles(
         return AccountStateRefusal.ROLES_MISSING
     if changed.roles == _sorted(account.roles):
         return account
-    await _SET_ROLES.run(transaction, id=account.id, roles=changed.roles)
+    await _SET_ROLES.run(transaction, id=account.id, roles=changed.roles, now=now)
     await api_keys.revoke_lost_roles(transaction, account.id, changed.roles, ids, now)
     return await _append_event(transaction, changed, ids, now)
 

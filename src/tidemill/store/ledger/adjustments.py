@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
+from tidemill.core.accounts.operator_word import OperatorWord
 from tidemill.core.clock import Instant
 from tidemill.core.events.log import AccountFrozen, AdjustmentProposed, AdjustmentSettled
 from tidemill.core.ids import Ids
@@ -38,9 +39,11 @@ async def set_frozen(
     return replace(balances[0], frozen=frozen)
 
 
-async def propose_adjustment(transaction: Connection, wanted: Adjustment, ids: Ids) -> Adjustment | Refusal:
+async def propose_adjustment(
+    transaction: Connection, wanted: Adjustment, word: OperatorWord, ids: Ids
+) -> Adjustment | Refusal:
     """Store an adjustment until a second operator has decided."""
-    proposed = propose(wanted)
+    proposed = propose(wanted, word)
     if not isinstance(proposed, Adjustment):
         return proposed
     sides = await books.balances(transaction, ids=[proposed.debit_id, proposed.credit_id])
@@ -67,14 +70,22 @@ async def propose_adjustment(transaction: Connection, wanted: Adjustment, ids: I
 
 
 async def settle_adjustment(
-    transaction: Connection, adjustment_id: UUID, *, approve: bool, by: str, ids: Ids, now: Instant
+    transaction: Connection, adjustment_id: UUID, *, approve: bool, word: OperatorWord, ids: Ids, now: Instant
 ) -> Adjustment | Refusal | AmountObjection:
     """Approve an adjustment and post it, or reject it. If it is refused, the caller's transaction must not commit."""
     proposed = await _LIST.row(transaction, id=adjustment_id, state=None, before=None, limit=1)
-    settled = settle(proposed, approve=approve, by=by, now=now)
+    settled = settle(proposed, approve=approve, word=word, now=now)
     if isinstance(settled, Refusal):
         return settled
-    if not await _SETTLE.only(transaction, id=adjustment_id, state=settled.state.value, decided_by=by, decided_at=now):
+    is_settled = await _SETTLE.only(
+        transaction,
+        id=adjustment_id,
+        state=settled.state.value,
+        decided_by=word.by,
+        operator_before=Instant(now - word.delay_us),
+        decided_at=now,
+    )
+    if not is_settled:
         return AdjustmentRefusal.ALREADY_DECIDED
     if approve:
         (outcome,) = await ledger.post(transaction, [settled.transfer], ids, now)
@@ -82,7 +93,7 @@ async def settle_adjustment(
             return too_little(settled, await ledger.available_by_id(transaction, settled.debit_id))
         if outcome.refusal is not None:
             return outcome.refusal
-    await events.append(transaction, [AdjustmentSettled(adjustment_id, settled.state.value, by)], ids, now)
+    await events.append(transaction, [AdjustmentSettled(adjustment_id, settled.state.value, word.by)], ids, now)
     return settled
 
 

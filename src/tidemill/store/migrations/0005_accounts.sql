@@ -9,13 +9,16 @@ CREATE TABLE account (
     password_at     timestamptz NOT NULL,
     roles           text[] NOT NULL
         CHECK (roles <@ ARRAY['customer', 'provider', 'data_centre', 'operator'] AND cardinality(roles) > 0),
+    -- Where two operators have to agree, a new one's word does not count at once.
+    operator_since  timestamptz,
     language        text NOT NULL CHECK (language IN ('en', 'ru', 'zh')),
     kyc             text NOT NULL DEFAULT 'none' CHECK (kyc IN ('none', 'submitted', 'verified', 'rejected')),
     kyc_reason      text NOT NULL DEFAULT '',
     blocked_reason  text CHECK (blocked_reason <> ''),
     created_at      timestamptz NOT NULL,
     deleted_at      timestamptz,
-    CHECK (deleted_at IS NULL OR (address = '' AND password_hash = ''))
+    CHECK (deleted_at IS NULL OR (address = '' AND password_hash = '')),
+    CHECK ((operator_since IS NOT NULL) = ('operator' = ANY (roles)))
 );
 -- By the end of the id, as people write it.
 CREATE INDEX account_end ON account (right(id::text, 8));

@@ -123,10 +123,18 @@ CREATE TABLE adjustment (
 );
 CREATE INDEX adjustment_waiting ON adjustment (id) WHERE state = 'proposed';
 
--- Approves or rejects an adjustment, once. Answers whether it was still to be decided.
-CREATE FUNCTION settle_adjustment(adjustment_id uuid, verdict text, operator text, now timestamptz) RETURNS boolean
+-- Approves or rejects an adjustment, once. Answers whether it was still to be decided. Only who became an operator before
+-- an instant approves.
+CREATE FUNCTION settle_adjustment(
+    adjustment_id uuid, verdict text, operator text, operator_before timestamptz, now timestamptz
+) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
+    IF verdict = 'approved' AND NOT EXISTS (
+        SELECT FROM account WHERE 'account:' || id::text = operator AND operator_since <= operator_before
+    ) THEN
+        RAISE EXCEPTION 'whoever approves is no operator, or a new one' USING ERRCODE = 'check_violation';
+    END IF;
     UPDATE adjustment SET state = verdict, decided_by = operator, decided_at = now
     WHERE id = adjustment_id AND state = 'proposed';
     RETURN FOUND;

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tidemill.core.accounts.operator_word import OperatorWord
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
 from tidemill.core.refusals import Refusal
@@ -72,7 +73,7 @@ async def waiting(connection: Connection) -> Sequence[SettingChange]:
 
 
 async def settle_change(
-    transaction: Connection, name: str, *, approve: bool, reason: str, by: str, ids: Ids, now: Instant
+    transaction: Connection, name: str, *, approve: bool, reason: str, word: OperatorWord, ids: Ids, now: Instant
 ) -> SettingChange | Refusal:
     """Approve or reject a change, with an event. It takes effect when a process starts."""
     change = next(
@@ -80,7 +81,7 @@ async def settle_change(
     )
     if change is None:
         return SettingChangeRefusal.NO_SUCH_CHANGE
-    settled = settle(change, approve=approve, reason=reason, by=by, now=now)
+    settled = settle(change, approve=approve, reason=reason, word=word, now=now)
     if isinstance(settled, Refusal):
         return settled
     decided = await _SETTLE.row(
@@ -93,11 +94,14 @@ async def settle_change(
         reason=settled.reason,
         vouched_by=settled.vouched_by,
         vouched_before=change.vouched_by,
+        approver=word.by if approve else None,
+        operator_before=Instant(now - word.delay_us),
     )
     if decided is None:
         return SettingChangeRefusal.CHANGE_DECIDED
     is_vouched = settled.state is SettingChangeState.PENDING
-    event = SettingDecided(name, change.value, "vouched" if is_vouched else settled.state.value, reason.strip(), by)
+    state = "vouched" if is_vouched else settled.state.value
+    event = SettingDecided(name, change.value, state, reason.strip(), word.by)
     await events.append(transaction, [event], ids, now)
     return settled
 

@@ -18,5 +18,6 @@ class TrailSettings:
         "24h",
         high="90d",
         critical=True,
-        meaning="How long the change of a critical setting waits, unless two operators approve it.",
+        meaning="How long the change of a critical setting waits, unless two operators approve it; and how long the "
+        "word of a new operator does not count where two have to agree.",
     )

@@ -1,2 +1,2 @@
 -- Approve or reject an adjustment that is still undecided.
-SELECT settle_adjustment(:id, :state, :decided_by, :decided_at) AS settled
+SELECT settle_adjustment(:id, :state, :decided_by, :operator_before, :decided_at) AS settled
