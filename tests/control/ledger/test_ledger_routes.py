@@ -435,7 +435,7 @@ def test_a_proposal_that_cannot_be_is_refused(
         ("POST", f"/accounts/{NOBODY}/unfreeze", 404, "unknown_account"),
         ("POST", f"/adjustments/{NOBODY}/approve", 404, "unknown_adjustment"),
         ("POST", f"/adjustments/{NOBODY}/reject", 404, "unknown_adjustment"),
-        ("GET", "/accounts/bank", 422, "invalid_request"),
+        ("GET", "/accounts/bank", 422, "reference_malformed"),
         ("GET", "/accounts?kind=wallet", 422, "invalid_request"),
         ("GET", "/accounts?limit=0", 422, "invalid_request"),
         ("GET", f"/accounts/{BANK.id}?at=2020-01-01T00:00:00", 422, "invalid_request"),
