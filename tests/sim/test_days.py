@@ -13,7 +13,7 @@ import pytest
 from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.core.clock import HOUR, SECOND, Instant
 from tidemill.core.jobs.attempt import ATTEMPTS, AttemptState, Happening
-from tidemill.core.jobs.plans import job_ends, work_plan
+from tidemill.core.jobs.plans import job_ends, task_bills, work_plan
 from tidemill.core.jobs.task import RetryLimits, TaskLife, TaskState
 from tidemill.core.nodes.rules.windows import Window
 from tidemill.core.placement.candidate import Candidate, CandidateDevice
@@ -345,7 +345,7 @@ def test_a_task_that_ends_twice_is_noticed() -> None:
 
 
 def test_pay_above_what_was_held_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work_plan, "attempt_pay", lambda *_: AttemptPay(10**15, 0, 0))
+    monkeypatch.setattr(task_bills, "attempt_pay", lambda *_: AttemptPay(10**15, 0, 0))
     with pytest.raises(AssertionError, match="more than was held"):
         simulate(plan(tasks=50))
 

@@ -13,11 +13,11 @@ from tidemill.core.ids import Ids
 from tidemill.core.jobs.job import JobState
 from tidemill.core.jobs.plans.happenings import AttemptHappening, Lease, WorkTerms
 from tidemill.core.jobs.plans.job_ends import HOLD_ENDS, CountedJob, JobsPlan, conclude, counts_of
+from tidemill.core.jobs.plans.task_bills import LatePay
 from tidemill.core.jobs.plans.work_plan import (
     AttemptEnd,
     AuditVerdict,
     CallOff,
-    LatePay,
     LeaseChange,
     TaskEnd,
     WaitingAgain,

@@ -22,19 +22,16 @@ from tidemill.core.jobs.events import AttemptsPaid, TasksEnded, TimesDoubted
 from tidemill.core.jobs.plans.happenings import (
     AttemptHappening,
     CheckNotes,
-    EarlierFailure,
     LateDelivery,
     Lease,
     Leases,
     UnwantedTask,
     WorkTerms,
 )
+from tidemill.core.jobs.plans.task_bills import Bills, FailedTask, LatePay, TaskBill
 from tidemill.core.jobs.task import ENDED, Attempt, Blame, RetryLimits, TaskLife, TaskState, TaskStep, Told
-from tidemill.core.settlement.pay import AttemptPay, attempt_pay, stopped_pay, with_audits
+from tidemill.core.settlement.pay import AttemptPay
 from tidemill.core.settlement.rewards import PaidAttempt
-
-HOUSE_RUNS = 2
-"""How often the house executes a program before it says that its results differ. The customer pays for that, too."""
 
 OVERTAKEN = "Another node delivered this task after all."
 
@@ -89,14 +86,6 @@ class TaskEnd(NamedTuple):
     attempt_id: UUID | None
     cost_uc: int
     is_audit: bool
-
-
-class LatePay(NamedTuple):
-    """What an attempt gets that was over before."""
-
-    attempt_id: UUID
-    paid_uc: int
-    transfer_id: UUID
 
 
 class CallOff(NamedTuple):
@@ -202,7 +191,7 @@ class _Draft:
     """A plan that is being made."""
 
     def __init__(self, terms: WorkTerms, ids: Ids, now: Instant) -> None:
-        self._terms, self._ids, self._now = terms, ids, now
+        self._terms, self._bills = terms, Bills(terms.plan, ids, now)
         self.changes: list[LeaseChange] = []
         self.ends: list[AttemptEnd] = []
         self.waiting: list[WaitingAgain] = []
@@ -210,9 +199,6 @@ class _Draft:
         self.task_ends: list[TaskEnd] = []
         self.called_off: list[CallOff] = []
         self.audit_verdicts: list[AuditVerdict] = []
-        self.paid: list[PaidAttempt] = []
-        self.reward_ids: dict[tuple[UUID, UUID], UUID] = {}
-        self.late_pays: list[LatePay] = []
         self.blames: list[tuple[UUID, Blame]] = []
         self._doubts: list[TimesDoubted] = []
         self._customers: dict[UUID, UUID] = {}
@@ -226,9 +212,9 @@ class _Draft:
             self.task_ends,
             self.called_off,
             self.audit_verdicts,
-            self.paid,
-            self.reward_ids,
-            self.late_pays,
+            self._bills.paid,
+            self._bills.reward_ids,
+            self._bills.late_pays,
             self.blames,
             [*self._doubts, *self._announcements()] if self._doubts or self._customers else (),
         )
@@ -238,16 +224,11 @@ class _Draft:
         if step.attempt not in OVER:
             self.changes.append(LeaseChange(lease.attempt_id, step.attempt, happening.batch_id, happening.place))
             return
-        pay = None if lease.hold_id is None else self._pay(happening, lease, step)  # an audit is the pool's own
-        late_uc = self._pay_earlier(happening, lease, pay) if happening.is_orders_fault else 0
-        if step.task.state is TaskState.CANCELLED:
-            late_uc = self._bill_unshown(
-                UnwantedTask(lease.task_id, lease.job_id, False, lease.cost_max_uc, lease.kind, happening.earlier),
-                pay.cost_uc if pay else 0,
-            )
-        self._end_attempt(happening, lease, step.attempt, pay)
-        self._move_task(lease, step, (pay.cost_uc if pay else 0) + late_uc)
-        if lease.hold_id is not None:  # nobody's record tells of audits
+        is_audit = lease.hold_id is None  # the pool's own
+        bill = TaskBill() if is_audit else self._bills.charge(happening, lease, step)
+        self._end_attempt(happening, lease, step.attempt, bill.pay)
+        self._move_task(lease, step, bill.cost_uc)
+        if not is_audit:  # nobody's record tells of audits
             self._blame(happening, lease, step)
         if step.attempt is AttemptState.CANCELLED:
             self.called_off.append(CallOff(lease.attempt_id, lease.node_id, lease.tries, happening.reason))
@@ -268,60 +249,8 @@ class _Draft:
 
     def give_up(self, task: UnwantedTask) -> None:
         """A task that waited ends. Its customer pays for what its own failures took before."""
-        cost_uc = self._bill_unshown(task, 0)
+        cost_uc = self._bills.charge_unshown(FailedTask(task.job_id, task.kind, task.cost_max_uc, task.earlier))
         self.task_ends.append(TaskEnd(task.task_id, task.job_id, TaskState.CANCELLED, None, cost_uc, task.is_audit))
-
-    def _pay(self, happening: AttemptHappening, lease: Lease, step: TaskStep) -> AttemptPay | None:
-        """What an attempt pays: a result that passed; time that the customer called off; time that a faulty order took.
-        A house node is paid for the latter only if nobody else is."""
-        plan, terms = self._terms.plan, lease.terms
-        if step.task.state is TaskState.COMPLETED:
-            pay = attempt_pay(plan, terms, happening.used)
-        elif step.attempt is AttemptState.CANCELLED and lease.begun_at is not None:
-            heard_at = lease.heard_at or lease.begun_at
-            pay = stopped_pay(plan, terms, (self._now - lease.begun_at) // 1_000, (heard_at - lease.begun_at) // 1_000)
-        elif happening.is_orders_fault and not (lease.house and _failed_alike(happening)):
-            pay = stopped_pay(plan, terms, happening.used.believed_ms, happening.used.earned_ms)
-            if happening.notes and happening.notes.was_repeated:
-                pay = with_audits(pay, terms, HOUSE_RUNS, happening.notes.repeated_ms, lease.cost_max_uc)
-        elif step.task.state is TaskState.CANCELLED and lease.may_be_at_fault(happening.happenings):
-            pay = stopped_pay(plan, terms, happening.used.believed_ms, 0)
-        else:
-            return None
-        assert pay.cost_uc <= lease.cost_max_uc, "no task is placed where it would cost more than was held for it"
-        self._owe(lease, lease.owner_id, pay, is_verified=step.task.state is TaskState.COMPLETED)
-        return pay
-
-    def _owe(self, lease: Lease, owner_id: UUID, pay: AttemptPay, *, is_verified: bool) -> None:
-        self.paid.append(PaidAttempt(lease.job_id, owner_id, pay, is_verified))
-        whose = (lease.job_id, owner_id)
-        if pay.reward_uc and whose not in self.reward_ids:
-            self.reward_ids[whose] = self._ids.new(self._now)
-
-    def _pay_earlier(self, happening: AttemptHappening, lease: Lease, pay: AttemptPay | None) -> int:
-        """Who failed in the same way before is paid for the time, as far as the hold goes. Returns what that costs."""
-        spent_uc, plan = pay.cost_uc if pay else 0, self._terms.plan
-        before_uc = spent_uc
-        for failure in _failed_alike(happening):
-            late = stopped_pay(plan, failure.terms, failure.passed_ms, failure.passed_ms)
-            if not late.reward_uc or spent_uc + late.cost_uc > lease.cost_max_uc:
-                continue
-            spent_uc += late.cost_uc
-            self._owe(lease, failure.owner_id, late, is_verified=False)
-            transfer_id = self.reward_ids[lease.job_id, failure.owner_id]
-            self.late_pays.append(LatePay(failure.attempt_id, late.reward_uc, transfer_id))
-        return spent_uc - before_uc
-
-    def _bill_unshown(self, task: UnwantedTask, spent_uc: int) -> int:
-        """Whoever calls a task off before the house has looked at its failures pays for their time, as far as the hold
-        goes. Their owners get none of it, since nobody has shown whose fault they are. Returns what it costs."""
-        before_uc = spent_uc
-        for failure in task.earlier:
-            due = stopped_pay(self._terms.plan, failure.terms, failure.passed_ms, 0)
-            if due.cost_uc and failure.may_be_the_orders(task.kind) and spent_uc + due.cost_uc <= task.cost_max_uc:
-                spent_uc += due.cost_uc
-                self.paid.append(PaidAttempt(task.job_id, failure.owner_id, due, is_verified=False))
-        return spent_uc - before_uc
 
     def _blame(self, happening: AttemptHappening, lease: Lease, step: TaskStep) -> None:
         """Tell the records of owners: of this attempt's; and, if it succeeded, of those whose attempts failed."""
@@ -344,7 +273,7 @@ class _Draft:
                 happening.verdict,
                 happening.reason,
                 pay.reward_uc if pay else 0,
-                self.reward_ids[lease.job_id, lease.owner_id] if pay and pay.reward_uc else None,
+                self._bills.transfer_of(lease, pay),
                 happening.batch_id or lease.batch_id,
                 happening.place or lease.place or 0,
             )
@@ -372,7 +301,7 @@ class _Draft:
         """One event for each job whose tasks ended, and for each owner who was paid."""
         counts = Counter((end.job_id, end.state) for end in self.task_ends)
         rewards_uc: dict[UUID, list[int]] = defaultdict(list)
-        for paid in (paid for paid in self.paid if paid.due.reward_uc or paid.is_verified):
+        for paid in (paid for paid in self._bills.paid if paid.due.reward_uc or paid.is_verified):
             rewards_uc[paid.owner_id].append(paid.due.reward_uc)
         return [
             *(
@@ -381,13 +310,6 @@ class _Draft:
             ),
             *(AttemptsPaid(owner_id, len(amounts_uc), sum(amounts_uc)) for owner_id, amounts_uc in rewards_uc.items()),
         ]
-
-
-def _failed_alike(happening: AttemptHappening) -> list[EarlierFailure]:
-    """Failures of the task before this one, for the same reason, and not of the house."""
-    return [
-        failure for failure in happening.earlier if not failure.house and happening.reason.startswith(failure.reason)
-    ]
 
 
 @lru_cache(maxsize=10_000)
