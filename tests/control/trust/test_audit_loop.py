@@ -461,16 +461,6 @@ async def test_a_program_that_fails_on_a_house_node_too_is_at_fault_and_its_time
     assert await is_sound(world)
 
 
-async def test_without_a_house_three_failures_give_a_program_up_and_nobody_pays(world: World) -> None:
-    job_id = await world.job(1, expected=False, body=SCRIPT)
-    for _ in range(3):
-        await world.node()
-        [offer] = await world.place()
-        await crashes(world, offer)
-    assert await state(world, job_id) == "failed"
-    assert await refunded(world)
-
-
 async def test_a_result_with_another_hash_is_looked_at_by_another_node_whatever_its_times(world: World) -> None:
     node = await world.node()
     await world.job(1)

@@ -17,8 +17,9 @@ from tests.control.trust.test_audit_loop import (
     refunded,
     says,
     state,
+    used,
 )
-from tests.worlds.databases.dispatch_world import World, make_world, signed_by
+from tests.worlds.databases.dispatch_world import World, body_of, make_world, signed_by
 from tests.worlds.databases.verifying import verifying
 from tidemill.artefacts.store_choice import open_store
 from tidemill.control.jobs.reaping_loop import ReapingLoop
@@ -26,6 +27,7 @@ from tidemill.control.trust.verifying_loop import VerifyingLoop
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.jobs.job import JobHappening
 from tidemill.core.jobs.kinds.task_body import Task, task_bytes
+from tidemill.core.jobs.plans.task_bills import GIVEN_UP
 from tidemill.core.jobs.sandboxes import RunLimits
 from tidemill.core.settings.sections.artefacts import ArtefactsSettings
 from tidemill.store.database import Database
@@ -103,6 +105,66 @@ async def test_a_program_that_fails_while_its_job_is_called_off_is_paid_for(worl
     assert await state(world, job_id) == "cancelled"
     assert not await refunded(world)
     assert await is_sound(world)
+
+
+async def spent_uc(world: World, job_id: UUID) -> int:
+    spent = await world.value("SELECT spent_uc FROM job WHERE id = $1", job_id)
+    assert isinstance(spent, int)
+    return spent
+
+
+async def blamed(world: World) -> object:
+    return await world.value("SELECT count(*) FROM owner_record WHERE crashed + wrong + late > 0")
+
+
+async def test_without_a_house_a_program_that_fails_three_times_is_paid_for(world: World) -> None:
+    """Three runs with their logs cost nothing, as often as somebody wanted."""
+    job_id = await world.job(1, expected=False, body=SCRIPT)
+    nodes = [await world.node() for _ in range(3)]
+    for _ in nodes:
+        [offer] = await world.place()
+        world.later(3)
+        told = crash(world, offer, "exit code 3")._replace(started_at=Instant(world.now - 3 * SECOND))
+        await world.say(world.nodes[offer.node_id], signed_by(world.nodes[offer.node_id], told))
+    assert await state(world, job_id) == "failed"
+    assert await spent_uc(world, job_id) >= 3 * (SHARE_UC * 3 // 3_600)
+    assert [await world.earned(node) for node in nodes] == [0, 0, 0], "nobody has shown whose fault it was"
+    assert await blamed(world) == 0
+    assert (await used(world, job_id))[-1].reason.endswith(GIVEN_UP)
+    assert await is_sound(world)
+
+
+async def test_without_a_house_a_wrong_expectation_ends_after_three_owners_have_missed_it(world: World) -> None:
+    """A product, whose code is ours, was computed twenty times for an order that nobody could meet, for nothing."""
+    job_id = await world.job(1, body=body_of(0, 3_000))
+    nodes = [await world.node() for _ in range(2)]
+    nodes += [await world.node(owner_id=nodes[0].owner_id), await world.node()]
+    for number, _ in enumerate(nodes):
+        assert await state(world, job_id) == ("running" if number else "queued"), "one owner counts once"
+        [offer] = await world.place()
+        world.later(3)
+        told = world.receipt(offer, sha256=bytes(32))
+        await world.say(world.nodes[offer.node_id], signed_by(world.nodes[offer.node_id], told))
+        if len({world.nodes[one.node_id].owner_id for one in await used(world, job_id)}) == 3:
+            break
+    assert await state(world, job_id) == "failed"
+    assert await spent_uc(world, job_id) > 0
+    assert [await world.earned(node) for node in nodes] == [0] * 4
+    assert await blamed(world) == 0
+    assert (await used(world, job_id))[-1].reason.endswith(GIVEN_UP)
+    assert await is_sound(world)
+
+
+async def test_what_a_house_node_could_not_do_is_not_billed(world: World) -> None:
+    """A product that fails on a house node is the pool's own fault, whatever strangers told before."""
+    job_id = await world.job(1)
+    for house in (False, False, True):
+        await world.node(house=house, price_uc=10**9 if house else 10**6)
+        [offer] = await world.place()
+        world.later(3)
+        await crashes(world, offer)
+    assert await state(world, job_id) == "failed"
+    assert await refunded(world)
 
 
 @pytest.mark.parametrize("told_s", [3_600, 4])

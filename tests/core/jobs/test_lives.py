@@ -95,6 +95,15 @@ def test_a_task_is_given_up_after_three_failures() -> None:
     assert step.task.state is TaskState.FAILED
 
 
+def test_a_task_of_ours_is_given_up_when_three_owners_have_missed_what_its_customer_expects() -> None:
+    for missed_by in range(1, 5):
+        told = Told(of_our_kind=True, missed_by=missed_by)
+        attempt = Attempt(FIRST, AttemptState.SUBMITTED)
+        step = tasks.step(held(TaskState.VERIFYING, failures=2), attempt, Happening.UNSURE, PATIENCE, told=told)
+        assert step is not None
+        assert (step.task.state is TaskState.FAILED, step.blame) == (missed_by >= 3, None)
+
+
 def test_a_task_that_every_node_loses_is_given_up_in_the_end() -> None:
     step = tasks.step(held(tries=6), Attempt(FIRST, AttemptState.RUNNING), Happening.NODE_LOST, PATIENCE)
     assert step is not None

@@ -73,16 +73,19 @@ class RetryLimits:
     """When a task is given up."""
 
     failures_max: int = 3
-    """How many failures of a customer's own program strangers may tell of."""
+    """How many failures of a customer's own program strangers may tell of, and how many owners may come to another hash
+    than the customer expects."""
 
     tries_max: int = 20
 
 
 class Told(NamedTuple):
-    """Who tells what happened, and whose program it happened to."""
+    """Who tells what happened, and whose program it happened to. `missed_by` is how many owners have come to another
+    hash than the customer expects."""
 
     by_house: bool = False
     of_our_kind: bool = False
+    missed_by: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +211,8 @@ def _tried(
     blame = None if kept_silent else _BLAMES.get(happening)
     crashed, missed = happening is Happening.CRASHED, happening is Happening.UNSURE
     waiting = TaskLife(TaskState.PENDING, task.failures + (crashed or missed), task.tries)
-    given_up = not told.of_our_kind and waiting.failures >= patience.failures_max
+    counted = told.missed_by if told.of_our_kind else waiting.failures
+    given_up = counted >= patience.failures_max
     if (crashed and told.by_house) or given_up or waiting.tries >= patience.tries_max:
         return TaskStep(_in_state(waiting, TaskState.FAILED), state, blame)
     if not wanted:

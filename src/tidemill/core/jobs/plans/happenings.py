@@ -60,6 +60,12 @@ class Lease(NamedTuple):
         failed = Happening.CRASHED in happenings and not self.is_of_our_kind
         return failed or (Happening.UNSURE in happenings and self.expected is not None)
 
+    def missed_by(self, happening: "AttemptHappening") -> int:
+        """How many owners have come to another hash than the customer expects, if it happens to this one now."""
+        if self.expected is None or Happening.UNSURE not in happening.happenings:
+            return 0
+        return len({self.owner_id, *(failure.owner_id for failure in happening.earlier if not failure.is_crash)})
+
     def is_held_by(self, node_id: UUID, token: int) -> bool:
         return self.tries == token and self.node_id == node_id
 

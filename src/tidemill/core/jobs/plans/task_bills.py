@@ -10,11 +10,16 @@ from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.jobs.attempt import AttemptState
+from tidemill.core.jobs.attempt import AttemptState, Happening
 from tidemill.core.jobs.plans.happenings import AttemptHappening, EarlierFailure, Lease
 from tidemill.core.jobs.task import TaskState, TaskStep
 from tidemill.core.settlement.pay import AttemptPay, RewardPlan, attempt_pay, stopped_pay, with_audits
 from tidemill.core.settlement.rewards import PaidAttempt
+
+GIVEN_UP = (
+    "No house node could say whose fault it is, and nobody tries again: the customer pays for the time, and nobody is "
+    "blamed."
+)
 
 HOUSE_RUNS = 2
 """How often the house executes a program before it says that its results differ. The customer pays for that, too."""
@@ -42,6 +47,8 @@ class TaskBill(NamedTuple):
 
     pay: AttemptPay | None = None
     cost_uc: int = 0
+    is_given_up: bool = False
+    """Whether nobody else tries the task, and nobody can tell whose fault that is."""
 
 
 class Bills:
@@ -59,10 +66,12 @@ class Bills:
         cost_uc = pay.cost_uc if pay else 0
         if happening.is_orders_fault:
             cost_uc += self._pay_earlier(happening, lease, cost_uc)
-        elif step.task.state is TaskState.CANCELLED:
+            return TaskBill(pay, cost_uc)
+        is_given_up = _is_given_up(happening, lease, step)
+        if is_given_up or step.task.state is TaskState.CANCELLED:
             task = FailedTask(lease.job_id, lease.kind, lease.cost_max_uc, happening.earlier)
             cost_uc += self.charge_unshown(task, cost_uc)
-        return TaskBill(pay, cost_uc)
+        return TaskBill(pay, cost_uc, is_given_up and cost_uc > 0)
 
     def charge_unshown(self, task: FailedTask, spent_uc: int = 0) -> int:
         """Failures at a task that ends before the house has looked at them are paid for, as far as the hold goes. Their
@@ -92,7 +101,7 @@ class Bills:
             pay = stopped_pay(plan, terms, happening.used.believed_ms, happening.used.earned_ms)
             if happening.notes and happening.notes.was_repeated:
                 pay = with_audits(pay, terms, HOUSE_RUNS, happening.notes.repeated_ms, lease.cost_max_uc)
-        elif step.task.state is TaskState.CANCELLED and lease.may_be_at_fault(happening.happenings):
+        elif _may_be_at_fault(happening, lease, step):
             pay = stopped_pay(plan, terms, happening.used.believed_ms, 0)
         else:
             return None
@@ -118,6 +127,18 @@ class Bills:
             transfer_id = self.reward_ids[lease.job_id, failure.owner_id]
             self.late_pays.append(LatePay(failure.attempt_id, late.reward_uc, transfer_id))
         return spent_uc - before_uc
+
+
+def _is_given_up(happening: AttemptHappening, lease: Lease, step: TaskStep) -> bool:
+    """Whether strangers have tried a task often enough. What the house says of it is another matter."""
+    has_failed = step.task.state is TaskState.FAILED and not lease.house
+    return has_failed and Happening.FAULTED not in happening.happenings
+
+
+def _may_be_at_fault(happening: AttemptHappening, lease: Lease, step: TaskStep) -> bool:
+    """Whether a task ends with a failure that may be the order's, and that the house has not looked at."""
+    is_over = step.task.state is TaskState.CANCELLED or _is_given_up(happening, lease, step)
+    return is_over and lease.may_be_at_fault(happening.happenings)
 
 
 def _failed_alike(happening: AttemptHappening) -> list[EarlierFailure]:

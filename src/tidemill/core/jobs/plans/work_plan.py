@@ -28,7 +28,7 @@ from tidemill.core.jobs.plans.happenings import (
     UnwantedTask,
     WorkTerms,
 )
-from tidemill.core.jobs.plans.task_bills import Bills, FailedTask, LatePay, TaskBill
+from tidemill.core.jobs.plans.task_bills import GIVEN_UP, Bills, FailedTask, LatePay, TaskBill
 from tidemill.core.jobs.task import ENDED, Attempt, Blame, RetryLimits, TaskLife, TaskState, TaskStep, Told
 from tidemill.core.settlement.pay import AttemptPay
 from tidemill.core.settlement.rewards import PaidAttempt
@@ -178,7 +178,8 @@ def follow(
         if lease is None or lease.task_id in overtaken or not lease.is_held_by(happening.node_id, happening.lease):
             continue
         life = (lease.state, lease.failures, lease.tries, lease.wanted)
-        told = Told(lease.house and lease.hold_id is not None, lease.is_of_our_kind)  # an audit is tried again
+        by_house = lease.house and lease.hold_id is not None  # an audit is tried again
+        told = Told(by_house, lease.is_of_our_kind, lease.missed_by(happening))
         step = _step(life, told, happening.happenings, terms.patience)
         if step is not None:
             draft.advance(happening, lease, step)
@@ -226,6 +227,8 @@ class _Draft:
             return
         is_audit = lease.hold_id is None  # the pool's own
         bill = TaskBill() if is_audit else self._bills.charge(happening, lease, step)
+        if bill.is_given_up:
+            happening = happening._replace(reason=f"{happening.reason} {GIVEN_UP}")
         self._end_attempt(happening, lease, step.attempt, bill.pay)
         self._move_task(lease, step, bill.cost_uc)
         if not is_audit:  # nobody's record tells of audits
