@@ -209,8 +209,8 @@ def _avoid(raw: object) -> frozenset[UUID] | Misread:
     ids = _texts(raw, AVOIDED_MAX, LABEL_MAX)
     if ids is None or not all(_ID.fullmatch(node_id) for node_id in ids):
         return Misread(
-            f"avoid must be a node's id, or a list of at most {AVOIDED_MAX}: `tidemill jobs resources` shows the nodes "
-            "of a job."
+            f"avoid must be a node's id, or a list of at most {AVOIDED_MAX}: `tidemill jobs why JOB --json` shows "
+            "those of a job."
         )
     return frozenset(map(UUID, ids))
 
