@@ -15,6 +15,7 @@ import pytest
 import typer
 
 from tests.tidy.source import ROOT, expect_none, modules
+from tests.worlds.documents.expected_output import first_missing
 from tests.worlds.documents.pages import COMMANDS, blocks_of, exceptions_of, unread_markers
 from tidemill.cli.main import app
 
@@ -183,3 +184,20 @@ def test_a_command_that_does_not_exist_is_noticed(command: str, unknown: str) ->
 def test_a_marker_that_says_nothing_is_noticed(marker: str) -> None:
     assert unread_markers(f"{marker}\n```sh\ntrue\n```\n") == [1]
     assert unread_markers("<!-- run: skip: needs a phone -->\n```sh\ntrue\n```\n") == []
+
+
+@pytest.mark.parametrize(
+    ("printed", "screen", "missing"),
+    [
+        ("node dan-1-core paid 0.2", "before\nnode ada-2-cores paid 7", None),
+        ("done …", "done", None),
+        ("done …", "done at last", None),
+        ("sha a0c4… pass", "sha a0c497b2 pass", None),
+        ("first\n…\nsecond", "first\nother\nsecond", None),
+        ("second\nfirst", "first\nsecond", "first"),
+        ("paid 0.2 credits", "paid many credits", "paid 0.2 credits"),
+        ("done", "done at last", "done"),
+    ],
+)
+def test_a_screen_is_compared_line_by_line(printed: str, screen: str, missing: str | None) -> None:
+    assert first_missing(printed, screen) == missing

@@ -3,7 +3,7 @@
 Every line of the page stands on the screen, in that order; other lines may stand between. Two words are alike if they
 are the same, or if each has a digit: that is how ids, times, amounts and nodes differ from one reader to the next.
 Words are divided by blanks. `…` at the end of a word stands for the rest of the word, and a line of its own for any
-lines; at the end of a line it stands for the rest of the line.
+lines; at the end of a line it stands for the rest of the line, if there is one.
 """
 
 import re
@@ -25,7 +25,8 @@ def first_missing(printed: str, screen: str) -> str | None:
 
 def is_alike(printed: str, shown: str) -> bool:
     expected, found = printed.split(), shown.split()
-    if expected[-1].endswith(_LEFT_OUT) and len(expected) <= len(found):
+    if expected[-1].endswith(_LEFT_OUT):
+        expected = expected[:-1] if expected[-1] == _LEFT_OUT else expected
         found = found[: len(expected)]
     return len(expected) == len(found) and all(map(_alike_words, expected, found))
 
