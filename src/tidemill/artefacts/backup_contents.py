@@ -30,6 +30,10 @@ _DRAFT = ".partial"
 _CANNOT_LINK = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP}
 
 
+class BackupInHand(ArtefactFault):
+    """Somebody else makes or brings back a backup in this folder now."""
+
+
 @dataclass(frozen=True, order=True)
 class ListedContent:
     """Bytes that the database refers to."""
@@ -75,7 +79,7 @@ def keeping(folder: Path) -> Iterator[Path]:
         try:
             fcntl.flock(here, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ArtefactFault(f"Another backup is being made in {folder}: try again when it is done.") from None
+            raise BackupInHand(f"Another backup is being made in {folder}: try again when it is done.") from None
         yield root
 
 

@@ -9,13 +9,14 @@ import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 from tidemill.artefacts.backup_contents import (
     FOLDER,
+    BackupInHand,
     ListDraft,
     ListedContent,
     TakenContents,
@@ -38,6 +39,8 @@ from tidemill.store.operations.backup import make_backup
 
 _PAGE = 1_000
 _AT_ONCE = 16
+OTHERS_S, LOOK_S = 60.0, 0.2
+"""How long a backup waits for another one in the same folder, and how often it looks."""
 
 
 class _State(Enum):
@@ -58,7 +61,9 @@ class PoolBackup:
 async def back_up(owner_url: str, file: Path, settings: Settings) -> PoolBackup:
     """Back up the database and the artefacts. The file appears when all of it is there."""
     source = local_root(settings.artefacts, settings.home)
-    with keeping(file.parent) as target, closing(ListDraft(file)) as draft:
+    with ExitStack() as stack:
+        target = await _after_others(stack, file.parent)
+        draft = stack.enter_context(closing(ListDraft(file)))
         await _pass(owner_url, settings, (source, target), draft, 0)
         taken: list[TakenContents] = []
 
@@ -68,6 +73,15 @@ async def back_up(owner_url: str, file: Path, settings: Settings) -> PoolBackup:
 
         size_bytes = await make_backup(owner_url, file, before_it_is_named)
     return PoolBackup(size_bytes, taken[0], elsewhere(settings) if source is None else "")
+
+
+async def _after_others(stack: ExitStack, folder: Path) -> Path:
+    """Enter the tree of bytes, after whoever makes a backup there now: a new pool makes its first one at its start."""
+    for _ in range(int(OTHERS_S / LOOK_S)):
+        with suppress(BackupInHand):
+            return stack.enter_context(keeping(folder))
+        await asyncio.sleep(LOOK_S)
+    return stack.enter_context(keeping(folder))
 
 
 def elsewhere(settings: Settings) -> str:
