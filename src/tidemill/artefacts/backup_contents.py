@@ -33,6 +33,8 @@ _CANNOT_LINK = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP}
 class BackupInHand(ArtefactFault):
     """Somebody else makes or brings back a backup in this folder now."""
 
+    code = "backup_in_hand"
+
 
 @dataclass(frozen=True, order=True)
 class ListedContent:
