@@ -230,7 +230,7 @@ def _about_gpus(kind: str, read: Read, parameters: Mapping[str, object]) -> Iter
         yield FieldError(asked[0], f"{kind} works on processors: leave out {', '.join(asked)}, or order {with_gpus}.")
     elif count is not None and stated not in (None, 0, count):
         yield FieldError("gpu_count", "gpu_count and parameters.devices say different numbers: leave one of them out.")
-    elif read["nvlink"] is True and max(count or 0, stated if isinstance(stated, int) else 0) < 2:
+    elif read["nvlink"] is True and max((of for of in (count, stated) if isinstance(of, int)), default=0) < 2:
         yield FieldError("nvlink", "nvlink joins GPUs with each other: ask for a gpu_count of 2 or more.")
 
 
