@@ -13,6 +13,7 @@ from tests.worlds.pools.people import People, people_of
 from tests.worlds.pools.pool import Running
 from tidemill.cli.jobs.job_files import read_job
 from tidemill.cli.terminal.output import CommandRefused
+from tidemill.core.jobs.refusals import JobRefusal
 
 JOB = """
 # A product of matrices
@@ -108,10 +109,20 @@ def test_what_could_cost_more_than_its_budget_is_not_run(office: Office, tmp_pat
 
 def test_what_nobody_can_do_is_not_confirmed_by_one_line(office: Office, tmp_path: Path) -> None:
     desk = office.desk(tmp_path / "ann")
-    shown = desk.run("run", "embed", "a text", "another")
+    shown = desk.run("run", "matmul", "--m", "64", "--n", "64", "--k", "64")
     (job,) = desk.json("jobs", "list")
     assert (shown.returncode, job["state"]) == (1, "quoted")
     assert f"`tidemill jobs confirm {job['id'][-8:]} --wait`" in shown.stderr
+
+
+def test_what_nobody_could_ever_check_is_told_and_kept_as_an_order(office: Office, tmp_path: Path) -> None:
+    desk = office.desk(tmp_path / "ann")
+    shown = desk.run("run", "embed", "a text", "another")
+    (job,) = desk.json("jobs", "list")
+    assert (shown.returncode, job["state"]) == (1, "quoted")
+    said = " ".join(shown.stderr.split())
+    assert JobRefusal.UNCHECKABLE.sentence in said
+    assert f"kept as job {job['id'][-8:]}" in said
 
 
 def test_a_mistyped_field_of_a_job_is_named(office: Office, tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from tests.worlds.pools.agents import LIGHT, house_token, join_token
 from tests.worlds.pools.people import MANY, People, Person, people_of
 from tests.worlds.pools.pool import Running, pool_in, until
 from tidemill.core.accounts.roles import Role
+from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.jobs.result_archives import archive
 from tidemill.core.trust.owner_record import AttemptCounts
 from tidemill.store.trust import owner_records
@@ -243,6 +244,20 @@ def test_h1_who_expects_something_wrong_pays_and_reads_no_log(scene: Scene, is_r
     assert (ended["state"], texts) == (("completed", ["the answer is 42"]) if is_right else ("failed", []))
     assert spent_uc(ann, before_uc, ended) > 0
     assert scene.record(scene.first) == before._replace(verified=before.verified + is_right), "nobody is blamed"
+
+
+def test_h1_what_no_house_node_could_ever_repeat_is_refused_before_it_runs(scene: Scene) -> None:
+    """It was sold with a warning, its log was read, and a day later the money went back. A house node that only rests
+    comes back: work for it is sold."""
+    ann = scene.open(scene.first)
+    before_uc = ann.available_uc
+    job = ann.order(script("print('the answer is 42', flush=True)", memory_mib=10**6))
+    refused = ann.post(f"/{job['id']}/confirm")
+    assert (refused.status_code, refused.json()["code"]) == (409, "uncheckable")
+    assert (job["quote"]["can_confirm"], job["quote"]["why_not"]) == (False, JobRefusal.UNCHECKABLE.sentence)
+    assert ann.available_uc == before_uc
+    rests = ann.order(script())["quote"]
+    assert (rests["can_confirm"], rests["can_be_checked"]) == (True, False)
 
 
 def test_h1_whose_own_program_exits_with_3_pays_for_the_time(scene: Scene) -> None:

@@ -25,6 +25,7 @@ ORDER: dict[str, Any] = {
     "kind": "script",
     "parameters": {"program": "print(1)", "arguments": ["{task}"], "seconds": 10},
     "tasks": 1000,
+    "expected": ["00" * 32] * 1000,
 }
 OWN_LIMITS = ("ACCOUNT_PER_MINUTE", "ORDERS_PER_MINUTE", "CREDENTIALS_PER_HOUR")
 

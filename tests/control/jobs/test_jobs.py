@@ -328,7 +328,8 @@ def test_what_a_job_needs_cannot_be_deleted_until_it_is_over(shop: Shop) -> None
     ann, eve = shop.customer(), shop.customer()
     keeper = Client(shop.running, ann.headers)
     artefact_id = keeper.put(b"print('hello')")
-    asked = {"kind": "script", "parameters": {"seconds": 5}, "inputs": {"program": str(artefact_id)}}
+    inputs = {"program": str(artefact_id)}
+    asked = {"kind": "script", "parameters": {"seconds": 5}, "inputs": inputs, "expected": ["00" * 32]}
     assert eve.refused(asked) == (404, "unknown_artefact")
     job = ann.order(asked)["id"]
     assert ann.post(f"/{job}/confirm").status_code == 200
@@ -344,7 +345,9 @@ def test_an_input_that_is_gone_when_a_job_is_confirmed_is_told(shop: Shop) -> No
     ann = shop.customer()
     keeper = Client(shop.running, ann.headers)
     artefact_id = keeper.put(b"print('hello again')")
-    job = ann.order({"kind": "script", "parameters": {"seconds": 5}, "inputs": {"program": str(artefact_id)}})["id"]
+    inputs = {"program": str(artefact_id)}
+    asked = {"kind": "script", "parameters": {"seconds": 5}, "inputs": inputs, "expected": ["00" * 32]}
+    job = ann.order(asked)["id"]
     assert keeper.ask("DELETE", f"/api/v1/artefacts/{artefact_id}").status_code == 200
     before_uc = ann.available_uc
     assert ann.post(f"/{job}/confirm").json()["code"] == "unknown_artefact"

@@ -14,10 +14,12 @@ from tidemill.core.clock import Instant
 from tidemill.core.jobs.kinds import KINDS
 from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.task_body import Task, read_task
+from tidemill.core.jobs.plans.job_changes import why_not
 from tidemill.core.jobs.quotes import Quote, quote, tasks_of
 from tidemill.core.jobs.quotes.quote import QuoteRules, quote_from_json, quote_json, size_of
 from tidemill.core.jobs.quotes.quote_words import notes_of
 from tidemill.core.jobs.quotes.tasks import OrderPart, divide
+from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.placement.candidate import Candidate, CandidateDevice
 from tidemill.core.placement.supply import Seller, Supply
 from tidemill.core.placement.task_demand import HOUSE
@@ -185,7 +187,10 @@ def test_a_task_that_does_not_fit_an_offer_is_refused() -> None:
 
 def test_a_quote_says_when_nobody_could_check_the_results() -> None:
     def is_warned(body: dict[str, Any], *nodes: Seller) -> bool:
-        return any("No house node" in why for why in notes_of(priced(body, *nodes)[0]))
+        made, _ = priced(body, *nodes)
+        warned = any("No house node" in why for why in notes_of(replace(made, is_checkable=True)))
+        assert made.is_checkable is not warned, "these are all that the pool has"
+        return warned
 
     assert is_warned(TEXTS, node(1))
     assert is_warned(TEXTS, node(1), node(2, house=True, memory_mib=16)), "one that is too small checks nothing"
@@ -207,3 +212,27 @@ def test_a_training_says_first_how_long_it_takes_and_what_the_budget_is_enough_f
         made, _ = priced({**asked, **less}, node(1))
         assert 500_000_000 < made.high_uc <= 1_001_000_000
         assert "budget" not in made.reasoning[0] or made.high_uc > 1_000_000_000
+
+
+OWN_PROGRAM = {"kind": "script", "parameters": {"program": "print(1)", "seconds": 60}}
+
+
+@pytest.mark.parametrize(
+    ("body", "refused"),
+    [(OWN_PROGRAM, True), (TEXTS, True), ({**OWN_PROGRAM, "expected": ["00" * 32]}, False), (MATMUL, False)],
+)
+@pytest.mark.parametrize("house", [None, {"memory_mib": 100}, {"kinds": frozenset({"matmul"})}])
+def test_what_no_house_node_could_ever_check_cannot_be_confirmed(
+    body: dict[str, Any], refused: bool, house: dict[str, Any] | None
+) -> None:
+    """It ran, its log was read, and a day later the money went back."""
+    order = understood(body)
+    parts = divide(order, ())
+    assert not isinstance(parts, TaskObjection)
+    houses = [] if house is None else [node(2, house=True, **house).candidate]
+    made = quote(order, parts, Supply([node(1)], 200_000, houses), RULES, None, NOW)
+    refusal = why_not(made, None, "credit")
+    assert (refusal is JobRefusal.UNCHECKABLE) is refused
+    assert not refused or not any("No house node" in note for note in notes_of(made)), "it is said once"
+    away = quote(order, parts, Supply([node(1)], 200_000, [node(2, house=True).candidate]), RULES, None, NOW)
+    assert why_not(away, None, "credit") is None, "a house node that is away comes back"

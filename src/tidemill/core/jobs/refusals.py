@@ -18,6 +18,11 @@ class JobRefusal(Refusal):
         "are forgotten, or send what is large as artefacts."
     )
     NO_RUNNER = "No node carries out this kind of work yet: it can be quoted, and not confirmed. Order another kind."
+    UNCHECKABLE = (
+        "Nobody here could ever check such work: that takes a house node which can run it again, and this pool has "
+        "none that carries it out and is large enough. Order smaller tasks, name the SHA-256 that you expect of each "
+        "result (`expected`), or ask the pool's operator for such a house node."
+    )
     PRICE_ABOVE_CONFIRMED = "The quote's upper end is above the price that you confirm: look at the quote again first."
     RESULT_NOT_READY = "The job is not over: its results are there once it is. Ask for the job to see how far it is."
     JOB_NOT_CONFIRMED = "The job was not confirmed, so it has no deadline and no results: confirm it first."

@@ -68,6 +68,31 @@ def seller_of(
     """The node as a seller; None if it may get no work now. An owner without a record joined with this node."""
     if node.machine is None or any(reason.device is None for reason in why_no_work(view, terms.heat, now)):
         return None
+    return _whole(node, devices, view, terms, now, record)
+
+
+def house_of(
+    node: Node, devices: Sequence[KnownDevice], view: NodeSituation, terms: SellerDefaults, now: Instant
+) -> Candidate | None:
+    """A house node as it may be once it works again: until it is measured, its word is good. None if it never told what
+    it has."""
+    if node.machine is None:
+        return None
+    if node.measured_cores is None:
+        node = replace(node, measured_cores=int(node.machine["cores"]), measured_mib=int(node.machine["memory_mib"]))
+    return replace(_whole(node, devices, view, terms, now, None).candidate, available_until=None)
+
+
+def _whole(
+    node: Node,
+    devices: Sequence[KnownDevice],
+    view: NodeSituation,
+    terms: SellerDefaults,
+    now: Instant,
+    record: OwnerRecord | None,
+) -> Seller:
+    """The node with all that it has."""
+    assert node.machine is not None, "it has told what that is"
     working = [device for device in devices if device.failing is None]
     gpus = [device for device in working if device.kind != CPU]
     carries: Mapping[str, Any] = node.carries or {}

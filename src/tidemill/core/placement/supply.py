@@ -106,6 +106,13 @@ class Supply:
 
     sellers: Sequence[Seller]
     default_uc: int
+    houses: Sequence[Candidate] = ()
+    """The pool's house nodes as whole machines, also those that get no work now."""
+
+    @property
+    def any_houses(self) -> Sequence[Candidate]:
+        """Every house node that there is."""
+        return [*self.houses, *(seller.candidate for seller in self.sellers if seller.house)]
 
 
 def price_uc(rules: NodeRules, default_uc: int) -> int:

@@ -50,6 +50,7 @@ class _OwnerRow(NamedTuple):
 
 _LIST = Query("nodes/node/list", Node)
 _LINKED = Query("nodes/node/linked", Node)
+_HOUSES = Query("nodes/node/houses", Node)
 _FIND = Query("nodes/node/find", Node)
 _LOCK = Query("nodes/node/lock")
 _LOCK_PRESENCE = Query("nodes/node/lock_presence")
@@ -80,6 +81,11 @@ async def linked(
 ) -> Sequence[Node]:
     """Nodes with a link, all or those among `only`, ordered by id."""
     return await _LINKED.rows(connection, only=None if only is None else list(only), after=after_id, limit=limit)
+
+
+async def houses(connection: Connection, limit: int) -> Sequence[Node]:
+    """The house nodes of the pool, online or not."""
+    return await _HOUSES.rows(connection, limit=limit)
 
 
 async def get(connection: Connection, node_id: UUID, owner: UUID | None) -> Node | None:

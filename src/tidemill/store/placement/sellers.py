@@ -7,7 +7,8 @@ from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.nodes.node import Node
-from tidemill.core.placement.seller import OwnerRecord, SellerDefaults, seller_of
+from tidemill.core.placement.candidate import Candidate
+from tidemill.core.placement.seller import OwnerRecord, SellerDefaults, house_of, seller_of
 from tidemill.core.placement.supply import Seller
 from tidemill.core.trust.checks.judgement import UNEXPECTED
 from tidemill.store.database import Database
@@ -68,6 +69,16 @@ async def some(
             page = await nodes.linked(connection, node_ids[start : start + PAGE], None, PAGE)
             sellers.update(await _sellers(connection, page, terms, agent_oldest, now))
     return sellers
+
+
+async def houses(database: Database, terms: SellerDefaults, agent_oldest: str, now: Instant) -> list[Candidate]:
+    """The pool's house nodes as whole machines, also those that get no work now."""
+    async with database.connection() as connection:
+        page = await nodes.houses(connection, PAGE)
+        devices = await nodes.devices(connection, [node.id for node in page])
+        views = await node_views.views(connection, page, devices, terms.heat, agent_oldest)
+    whole = (house_of(node, devices[node.id], views[node.id], terms, now) for node in page)
+    return [candidate for candidate in whole if candidate is not None]
 
 
 async def exclusions_of(connection: Connection, task_ids: Sequence[UUID], now: Instant) -> Mapping[UUID, Exclusions]:

@@ -14,8 +14,12 @@ _BUSY = Query("placement/supply/busy", UUID)
 
 
 async def read(database: Database, terms: SellerDefaults, agent_oldest: str, now: Instant) -> Supply:
-    """Every node that may get work, at its price."""
-    return Supply(await sellers.every(database, terms, agent_oldest, _others_first, now), terms.hourly_uc)
+    """Every node that may get work, at its price, and every house node."""
+    return Supply(
+        await sellers.every(database, terms, agent_oldest, _others_first, now),
+        terms.hourly_uc,
+        await sellers.houses(database, terms, agent_oldest, now),
+    )
 
 
 async def busy(connection: Connection) -> set[UUID]:

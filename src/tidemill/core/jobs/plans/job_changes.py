@@ -172,11 +172,13 @@ def confirm(
 def why_not(quote: Quote, budget_uc: int | None, currency: str) -> JobRefusal | AmountObjection | None:
     """Why a quote that has not expired cannot be confirmed.
 
-    The upper end is all that the job can cost. So a confirmed job never runs out of its budget half way, and nobody
-    pays for half of a result.
+    What nobody could ever check would run, and its log be read, for nothing. The upper end is all that the job can
+    cost: so a confirmed job never runs out of its budget half way, and nobody pays for half of a result.
     """
     if not quote.has_runner:
         return JobRefusal.NO_RUNNER
+    if not quote.is_checkable:
+        return JobRefusal.UNCHECKABLE
     if budget_uc is not None and quote.high_uc > budget_uc:
         return shortfalls.over_budget(quote.high_uc, budget_uc, currency)
     return None

@@ -93,8 +93,8 @@ class Quote:
     """A price from `low_uc` to `high_uc`, and hours of work from low to high, without the wait for free nodes.
 
     `costs_max_uc` is the most that each task may cost, and `limit_s` how long one may run. `is_rerun` says that a house
-    node makes each result again, and `has_house` that one is online which can. `nodes` are those that the price
-    covers, of those that fit.
+    node makes each result again, `has_house` that one is online which can, and `is_checkable` that the pool has one,
+    online or not, which could. `nodes` are those that the price covers, of those that fit.
     """
 
     kind: str
@@ -117,6 +117,7 @@ class Quote:
     is_own_program: bool = False
     is_rerun: bool = False
     has_house: bool = True
+    is_checkable: bool = True
     fit: Fit = NOTHING_FITS
 
 
@@ -124,9 +125,8 @@ def quote(
     order: Order, parts: Sequence[OrderPart], supply: Supply, rules: QuoteRules, customer_id: UUID | None, now: Instant
 ) -> Quote:
     """What an order costs today. `parts` are its tasks; a training has none."""
-    expires_at = Instant(now + rules.valid_us)
     if order.training is not None:
-        return _of_training(order, supply, rules, expires_at)
+        return _of_training(order, supply, rules, Instant(now + rules.valid_us))
     part = max(parts, key=lambda part: part.needs.operations)
     largest, demand = part.needs, demanded(order, part, rules.containers)
     fit = fitting_nodes(order, replace(demand, customer_id=customer_id), supply.sellers, now)
@@ -151,13 +151,14 @@ def quote(
         hours_high=most_ms * rounds / HOUR_MS,
         lines=_lines(low_uc, high_uc, rules.plan.commission_ppm, _check_of(order), by_time=largest.seconds > 0),
         reasoning=(*fit_told(fit.fit), *_reasoning(len(parts), largest, sellers, fitting, rules)),
-        expires_at=expires_at,
+        expires_at=Instant(now + rules.valid_us),
         has_runner=True,
         costs_max_uc=tuple(most),
         limit_s=largest.seconds or ceil(most_ms / 1000 * rules.deadline_factor),
         is_own_program=largest.seconds > 0,
         is_rerun=_is_rerun(order),
-        has_house=_has_house(demand, supply, now),
+        has_house=_has_house(demand, [seller.candidate for seller in supply.sellers if seller.house], now),
+        is_checkable=_could_check(order, parts, supply, rules, now),
         fit=fit.fit,
     )
 
@@ -248,10 +249,17 @@ def _is_rerun(order: Order) -> bool:
     return not order.expected and KINDS[order.kind].check(order.work) not in _PROVED
 
 
-def _has_house(demand: Demand, supply: Supply, now: Instant) -> bool:
-    """Whether a house node is online that could make a result again."""
+def _could_check(order: Order, parts: Sequence[OrderPart], supply: Supply, rules: QuoteRules, now: Instant) -> bool:
+    """Whether the pool has house nodes that could make each result again, once they are online, if it takes that."""
+    if not _is_rerun(order):
+        return True
+    alike = {part.needs: part for part in parts}.values()
+    return all(_has_house(demanded(order, part, rules.containers), supply.any_houses, now) for part in alike)
+
+
+def _has_house(demand: Demand, houses: Sequence[Candidate], now: Instant) -> bool:
+    """Whether one of these house nodes could make a result again."""
     checking = for_house(demand)
-    houses = (seller.candidate for seller in supply.sellers if seller.house)
     return any(not any(objections(house, checking, now)) for house in houses)
 
 

@@ -72,7 +72,7 @@ def notes_of(quote: "Quote") -> list[str]:
         notes.append(quote.fit.relax.sentence)
     if not quote.nodes:
         return [*notes, NO_NODE]
-    return [*notes, NO_HOUSE] if quote.is_rerun and not quote.has_house else notes
+    return [*notes, NO_HOUSE] if quote.is_checkable and quote.is_rerun and not quote.has_house else notes
 
 
 def fit_told(fit: "Fit") -> tuple[str, ...]:
