@@ -17,6 +17,7 @@ from tidemill.control.trust.verifying_loop import VerifyingLoop
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.settings.sections.artefacts import ArtefactsSettings
+from tidemill.core.trust.checks.judgement import NOBODY_LOOKED
 from tidemill.core.trust.reviews import ReviewDecision, ReviewRefusal
 from tidemill.store.database import Database
 from tidemill.store.jobs.leases import AttemptAssignment
@@ -98,7 +99,7 @@ async def test_without_a_house_an_operator_decides_and_until_then_nobody_is_paid
 ) -> None:
     job_id, node, offer = await reviewed(world, loop)
     for _ in range(3):
-        await loop.tick(world.later(WAIT_S))
+        await loop.tick(world.later(WAIT_S // 4))
     assert (await state(world, job_id), await world.earned(node)) == ("running", 0)
     [one] = await used(world, job_id)
     assert "an operator decides" in one.reason
@@ -127,6 +128,30 @@ async def test_a_result_that_an_operator_fails_is_not_paid_and_another_node_trie
     assert await world.value("SELECT count(*) FROM task_queue") == 1
     async with world.parts.loop_database.connection() as connection:
         assert await reviews.listed(connection, None, 10) == []
+
+
+async def test_a_result_on_which_nobody_decides_goes_on_elsewhere_after_a_day(
+    world: World, loop: VerifyingLoop
+) -> None:
+    """Where there is neither a house nor an operator who looks, the job waited without end."""
+    job_id, node, offer = await reviewed(world, loop)
+    await loop.tick(world.later(WAIT_S - 60))
+    assert await state(world, job_id) == "running"
+    for _ in range(2):
+        await loop.tick(world.later(61))
+    [one] = await used(world, job_id)
+    assert (one.verdict, one.reason.startswith(NOBODY_LOOKED), one.paid_uc) == ("review", True, 0)
+    assert await world.earned(node) == 0
+    assert await world.value("SELECT count(*) FROM owner_record WHERE crashed + wrong + late > 0") == 0
+    assert await decide(world, offer.attempt_id, ReviewDecision.PASS) is ReviewRefusal.REVIEW_UNKNOWN
+    other = await world.node()
+    [again] = await world.place()
+    assert again.node_id == other.id, "another node, and it need not be a house node"
+    await world.deliver(again)
+    await loop.tick(world.now)
+    assert await state(world, job_id) == "completed"
+    assert (await world.earned(node), await world.earned(other) > 0) == (0, True)
+    assert await is_sound(world)
 
 
 def test_operators_see_what_waits_for_them_by_command_and_over_http() -> None:

@@ -33,6 +33,7 @@ from tidemill.core.trust.checks.judgement import (
     faulted,
     judged_by_whose,
     manner_of,
+    nobody_looked,
     orders_fault,
     passed,
     unsure,
@@ -61,6 +62,8 @@ class ResultJudge:
         """The verdict, or what it needs first."""
         if unchecked.decision is not None:
             return decided_by_operator(*unchecked.decision)
+        if unchecked.is_overdue:
+            return nobody_looked()
         manner = manner_of(ResultFacts(task, is_expected=unchecked.expected is not None, by_house=unchecked.house))
         if manner is CheckManner.PROVED:
             return await self._prove(unchecked, task)

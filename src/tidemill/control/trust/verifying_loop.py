@@ -97,7 +97,8 @@ class VerifyingLoop(Loop):
         in_hand = {one.attempt_id: one.customer_id for one in unchecked}
         if len(in_hand) >= IN_HAND_MAX:
             return ()
-        limits = HandLimits(IN_HAND_MAX - len(in_hand), OF_ONE_CUSTOMER_MAX, in_hand)
+        asked_before = Instant(now - int(self.parts.settings.audit.house_wait_s * SECOND))
+        limits = HandLimits(IN_HAND_MAX - len(in_hand), OF_ONE_CUSTOMER_MAX, in_hand, asked_before)
         may_have_taken, self._is_unsure = self._is_unsure, True
         by = self.parts.process_id
         results = await unchecked_results.take(

@@ -34,6 +34,7 @@ class Happening(StrEnum):
     PASSED = "passed"
     FAILED = "failed"  # another result is right
     UNSURE = "unsure"  # nobody can tell whether it is right
+    UNRESOLVED = "unresolved"  # nobody has looked at it for too long
     FAULTED = "faulted"  # no node can do it: the task's own fault
 
 
@@ -63,6 +64,7 @@ ATTEMPTS: Mapping[tuple[AttemptState, Happening], AttemptState] = {
     (S.SUBMITTED, H.PASSED): S.JUDGED,
     (S.SUBMITTED, H.FAILED): S.JUDGED,
     (S.SUBMITTED, H.UNSURE): S.JUDGED,
+    (S.SUBMITTED, H.UNRESOLVED): S.JUDGED,
     (S.SUBMITTED, H.FAULTED): S.JUDGED,
 }
 

@@ -10,7 +10,7 @@ from tidemill.core.nodes.node import Node
 from tidemill.core.placement.candidate import Candidate
 from tidemill.core.placement.seller import OwnerRecord, SellerDefaults, house_of, seller_of
 from tidemill.core.placement.supply import Seller
-from tidemill.core.trust.checks.judgement import UNEXPECTED
+from tidemill.core.trust.checks.judgement import NOBODY_LOOKED, UNEXPECTED
 from tidemill.store.database import Database
 from tidemill.store.nodes import node_views, nodes
 from tidemill.store.query import Connection, Query
@@ -38,6 +38,9 @@ class _TriedTask(NamedTuple):
 
 
 _OWNER_RECORDS = Query("placement/node/owner_records", OwnerRecord)
+_TELLING = {"unexpected": UNEXPECTED, "nobody_looked": NOBODY_LOOKED}
+"""Reasons of results that tell by their first sentence what follows from them."""
+
 _TRIED = Query("placement/task/tried", _TriedTask)
 
 
@@ -83,7 +86,7 @@ async def houses(database: Database, terms: SellerDefaults, agent_oldest: str, n
 
 async def exclusions_of(connection: Connection, task_ids: Sequence[UUID], now: Instant) -> Mapping[UUID, Exclusions]:
     """The nodes that earlier attempts exclude for each of these tasks."""
-    tried = await _TRIED.rows(connection, task_ids=list(task_ids), now=now, again_s=AGAIN_S, unexpected=UNEXPECTED)
+    tried = await _TRIED.rows(connection, task_ids=list(task_ids), now=now, again_s=AGAIN_S, **_TELLING)
     return {task.task_id: Exclusions(frozenset(task.node_ids), task.for_house, task.failures) for task in tried}
 
 

@@ -52,6 +52,7 @@ class _TakenResult(NamedTuple):
     audit_core_ops_per_s: float
     decided: str | None
     decided_for: str | None
+    is_overdue: bool
 
 
 class HandLimits(NamedTuple):
@@ -63,6 +64,8 @@ class HandLimits(NamedTuple):
     most: int
     of_one_customer: int
     in_hand: Mapping[UUID, UUID] = MappingProxyType({})
+    asked_before: Instant = Instant(0)
+    """Whoever was asked about a result before this instant does not decide on it any more."""
 
 
 _JUDGE = Query("trust/lease/judge", _TakenResult, by_key=True)
@@ -87,6 +90,7 @@ async def take(
             held_of=list(limits.in_hand.values()),
             now=now,
             mine=mine,
+            asked_before=limits.asked_before,
         )
     return [_unchecked_result(result) for result in taken]
 
@@ -115,6 +119,7 @@ def _unchecked_result(taken: _TakenResult) -> UncheckedResult:
         is_uploaded=receipt.artefact is not None and taken.uploaded == receipt.artefact.text,
         second_execution=None if taken.audit_ended is None else _second_execution(taken),
         decision=None if taken.decided is None else (ReviewDecision(taken.decided), taken.decided_for or ""),
+        is_overdue=taken.is_overdue,
     )
 
 

@@ -43,7 +43,8 @@ class AuditSettings:
         "24h",
         low="1s",
         high="7d",
-        meaning="A result that no house node has begun to execute again in so long is given back to the customer.",
+        meaning="A result that no house node has begun to execute again in so long is given back to the customer; an "
+        "operator who is asked about a result has as long to decide.",
     )
     customer_share: float = setting(
         SHARE,

@@ -8,7 +8,7 @@ inputs is proved. Every other result is executed again by a house node and compa
 results are opened first. Which of them a draw may skip will be decided here, too, once owners have a record.
 
 A right result with times that cannot be true is not paid before somebody has looked: a house node executes the task;
-if none can, an operator decides.
+if none can, an operator decides. If nobody has decided after a while, nobody is paid or blamed, and another node tries.
 """
 
 import hashlib
@@ -35,6 +35,7 @@ THE_POOL = UUID(int=0)
 EXPECTED = "The result has the hash that the customer expects."
 UNEXPECTED = "The result has not the hash that the customer expects."
 HOUSE = "The result was computed on a house node."
+NOBODY_LOOKED = "Nobody has decided on this result: it is not paid, nobody is blamed, and another node tries."
 FAILS_LATER = "House nodes came to no result: a program has to do the same each time. The customer pays for the time."
 NOT_DETERMINISTIC = (
     "Two runs on a house node differed from each other, too: the program gives another result each time, so nobody can "
@@ -132,6 +133,9 @@ class UncheckedResult:
     second_execution: SecondExecution | None
     decision: tuple[ReviewDecision, str] | None = None
     """What an operator decided, and why."""
+
+    is_overdue: bool = False
+    """Whether an operator was asked, and has not decided for too long."""
 
 
 def judged_at_once(
@@ -241,6 +245,11 @@ def failed(reason: str) -> ReceiptJudgement:
 def unsure(reason: str) -> ReceiptJudgement:
     """This check cannot tell: the result is neither paid nor blamed, and a house node carries out the task."""
     return ReceiptJudgement((Happening.DELIVERED, Happening.UNSURE), Ruling.REVIEW.value, reason)
+
+
+def nobody_looked() -> ReceiptJudgement:
+    """Nobody could tell whether its times are true: neither is the result paid nor anybody blamed."""
+    return ReceiptJudgement((Happening.DELIVERED, Happening.UNRESOLVED), Ruling.REVIEW.value, NOBODY_LOOKED)
 
 
 def faulted(reason: str) -> ReceiptJudgement:

@@ -1,4 +1,4 @@
--- Lease results that wait to be checked, and those whose audit has ended, unless an operator is asked: in turns by customer, the oldest of each first,
+-- Lease results that wait to be checked, and those whose audit has ended, unless an operator is asked and has still time: in turns by customer, the oldest of each first,
 -- and of each at most so many with those that are in hand already. SKIP LOCKED: a result that another process takes at
 -- this moment is skipped, and one that it has taken since we looked is not the same any more. A result taken by a process
 -- that no longer runs is free at once; by a process that hangs, after a while.
@@ -12,7 +12,7 @@ WITH waiting AS (
                SELECT FROM process AS p WHERE p.id = l.judge AND p.state = 'running')))
            OR (l.judge_until = 'infinity' AND l.attempt_id IN (
                SELECT a.id FROM audit AS a WHERE a.ended_at IS NOT NULL AND a.judged_at IS NULL
-                 AND (a.asked_at IS NULL OR a.decided IS NOT NULL))))
+                 AND (a.asked_at IS NULL OR a.decided IS NOT NULL OR a.asked_at < :asked_before))))
 ), due AS (
     SELECT l.attempt_id FROM waiting AS w JOIN lease AS l ON l.attempt_id = w.attempt_id
     WHERE w.turn <= :of_one_customer AND l.state = 'submitted' AND l.judge_until IS NOT DISTINCT FROM w.judge_until
@@ -31,7 +31,8 @@ SELECT k.attempt_id, k.task_id, k.account_id, k.node_id, k.owner_id, k.tries, k.
        r.ended AS audit_ended, e.id AS audit_attempt_id, e.reason AS audit_reason, e.place AS audit_place,
        x.body AS audit_batch, a.first_found,
        coalesce((SELECT sum(c.measured_ops_per_s) FROM device AS c WHERE c.node_id = h.id AND c.kind = 'cpu')
-                / greatest(1, h.measured_cores), 0)::float8 AS audit_core_ops_per_s, a.decided, a.decided_for
+                / greatest(1, h.measured_cores), 0)::float8 AS audit_core_ops_per_s, a.decided, a.decided_for,
+       coalesce(a.asked_at IS NOT NULL AND a.decided IS NULL, false) AS is_overdue
 FROM taken AS k JOIN task AS t ON t.id = k.task_id JOIN receipt_batch AS b ON b.id = k.batch_id
 JOIN node AS n ON n.id = k.node_id
 LEFT JOIN LATERAL (
