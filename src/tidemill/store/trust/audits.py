@@ -5,7 +5,7 @@ whoever judges the audited result then finds its outcome.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import Instant
@@ -58,17 +58,7 @@ async def begin(
     transaction: Connection, audited: AuditedAttempt, patience: RetryLimits, ids: Ids, now: Instant
 ) -> bool:
     """Begin an audit of a result. False if it has begun before, or the result is judged."""
-    row = await _BEGIN.row(
-        transaction,
-        attempt_id=audited.attempt_id,
-        lease=audited.lease,
-        claimed=audited.claimed,
-        task_id=ids.new(now),
-        cost_max_uc=ANY_PRICE_UC,
-        the_pool=THE_POOL,
-        failures=max(0, patience.failures_max - FAILURES_MAX),
-        now=now,
-    )
+    row = await _BEGIN.row(transaction, claimed=audited.claimed, **_copy_of(audited, patience, ids, now))
     return row is not None
 
 
@@ -79,17 +69,7 @@ async def repeat(
 
     Of the first result its hash is kept, and nothing that was uploaded.
     """
-    row = await _REPEAT.row(
-        transaction,
-        attempt_id=audited.attempt_id,
-        lease=audited.lease,
-        found=first.sha256,
-        task_id=ids.new(now),
-        cost_max_uc=ANY_PRICE_UC,
-        the_pool=THE_POOL,
-        failures=max(0, patience.failures_max - FAILURES_MAX),
-        now=now,
-    )
+    row = await _REPEAT.row(transaction, found=first.sha256, **_copy_of(audited, patience, ids, now))
     if row is not None:
         await artefacts.let_go_of_result(transaction, first.attempt_id, now)
     return row is not None
@@ -102,3 +82,16 @@ async def give_up(database: Database, before: Instant, limit: int, terms: WorkTe
         unwanted = [UnwantedTask(audit.task_id, audit.id, is_audit=True) for audit in waiting]
         await work_plans.write(transaction, follow((), {}, terms, ids, now, unwanted=unwanted), terms, ids, now)
     return len(unwanted)
+
+
+def _copy_of(audited: AuditedAttempt, patience: RetryLimits, ids: Ids, now: Instant) -> dict[str, Any]:
+    """A copy of an audited attempt's task, which the pool orders from its house nodes at any price."""
+    return {
+        "attempt_id": audited.attempt_id,
+        "lease": audited.lease,
+        "task_id": ids.new(now),
+        "cost_max_uc": ANY_PRICE_UC,
+        "the_pool": THE_POOL,
+        "failures": max(0, patience.failures_max - FAILURES_MAX),
+        "now": now,
+    }
