@@ -42,6 +42,7 @@ READING: Mapping[str, tuple[str, ...]] = {
     "nodes why": (_ID,),
     "nodes watch": (),
     "nodes tokens list": (),
+    "kinds": (),
     "jobs quote": (_ID,),
     "jobs list": (),
     "jobs show": (_ID,),

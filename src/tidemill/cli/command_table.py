@@ -64,7 +64,11 @@ COMMANDS: dict[str, TableEntry] = {
             ("control", "operations.pool:control", "Add a control process to this machine's pool."),
             ("status", "operations.pool:status", "Is the pool that commands ask running and well?"),
             ("top", "jobs.top:top", "Watch the pool: what is for sale, what waits, what runs."),
-            ("events", "events.events:events", "Show the pool's events, oldest first."),
+            (
+                "events",
+                "events.events:events",
+                "Show the pool's events in words, oldest first; --json shows all of each.",
+            ),
             ("config", "operations.config:config", "Show this machine's settings and where each came from."),
             ("admin", "operations.admin:app", "Run this machine's pool: switches, settings, accounts."),
             ("trust", "trust.trust:app", "On this machine's pool, decide what nobody else can."),

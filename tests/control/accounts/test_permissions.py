@@ -137,6 +137,7 @@ ROWS = {
     "DELETE /api/v1/models/{name}": Row.POOL_WRITE,
     "GET /api/v1/marketplace/jobs": Row.JOBS_READ,
     "POST /api/v1/marketplace/jobs": Row.JOBS_ORDER,
+    "GET /api/v1/marketplace/jobs/schema": Row.OPEN,
     "GET /api/v1/marketplace/jobs/{job_id}": Row.JOBS_READ,
     "GET /api/v1/marketplace/jobs/{job_id}/quote": Row.JOBS_READ,
     "POST /api/v1/marketplace/jobs/{job_id}/confirm": Row.JOBS_ORDER,

@@ -90,7 +90,7 @@ async def _filter(
     return ArtefactFilter(whose, purpose, None if digest is None else unless_refused(read_digest(digest)))
 
 
-@router.get("", responses=documented(422))
+@router.get("", responses=documented(404, 409, 422))
 async def list_artefacts(
     control: ControlPart,
     most: PageLimit,

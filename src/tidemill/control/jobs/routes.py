@@ -95,7 +95,7 @@ async def order(body: OrderBody, control: ControlPart, caller: CallerPart, once:
         return await once.answer(effect)
 
 
-@router.get("", responses=documented(422))
+@router.get("", responses=documented(404, 409, 422))
 async def list_jobs(
     control: ControlPart,
     caller: CallerPart,

@@ -128,7 +128,7 @@ class Proposal(OperatorReason):
     currency: str = CREDIT
 
 
-@router.get("/accounts", responses=documented(401, 403, 422))
+@router.get("/accounts", responses=documented(401, 403, 404, 409, 422))
 async def list_accounts(
     control: ControlPart,
     most: PageLimit,
@@ -192,7 +192,7 @@ async def download_statement(account_id: LedgerAccountId, control: ControlPart) 
     return _whole_statement(control, account)
 
 
-@router.get("/holds", responses=documented(401, 403, 422))
+@router.get("/holds", responses=documented(401, 403, 404, 409, 422))
 async def list_holds(control: ControlPart, most: PageLimit, account: LedgerAccountFilter) -> HoldPage:
     """The holds of which something is left, those that expire soonest first."""
     async with control.route_database.connection() as connection:

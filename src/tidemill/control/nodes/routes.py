@@ -63,7 +63,7 @@ async def _filter(
     return NodeFilter(whose, None if name is None else unless_refused(checked_name(name)), removed)
 
 
-@router.get("", responses=documented(422))
+@router.get("", responses=documented(404, 409, 422))
 async def list_nodes(
     control: ControlPart, most: PageLimit, filters: Annotated[NodeFilter, Depends(_filter)], after: UUID | None = None
 ) -> NodePage:
