@@ -67,7 +67,7 @@ COMMANDS: dict[str, TableEntry] = {
             (
                 "events",
                 "events.events:events",
-                "Show the pool's events in words, oldest first; --json shows all of each.",
+                "Show the pool's events in words, oldest first.",
             ),
             ("config", "operations.config:config", "Show this machine's settings and where each came from."),
             ("admin", "operations.admin:app", "Run this machine's pool: switches, settings, accounts."),

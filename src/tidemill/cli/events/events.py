@@ -37,7 +37,7 @@ def events(
     limit: Annotated[int | None, typer.Option(min=1, help="Show at most so many.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the pool's events in words, oldest first; --json shows all of each."""
+    """Show the pool's events in words, oldest first."""
     if after != _START and Cursor.parse(after) is None:
         raise CommandRefused(f"{after} is not a cursor: leave it out to begin at the start.")
     with suppress(KeyboardInterrupt):
