@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tests.worlds.pools.pool import TIDEMILL, Running, clean_environment
-from tidemill.cli.terminal.table_layout import cells_of, lay_out, wrapped
+from tidemill.cli.terminal.table_layout import lay_out
+from tidemill.host.terminal_text import cells_of, wrapped
 
 ID = "01a1e457-0baf-7960-a23e-15e98fca8080"
 JOBS = (
@@ -97,6 +98,9 @@ def test_wrapping_keeps_every_word() -> None:
     assert wrapped("one two three", 7, hanging=2) == ["one two", "  three"]
     assert wrapped(f"{ID} is over", 20) == [ID, "is over"]
     assert wrapped("", 20) == [""]
+    assert wrapped("  order  `run it now` first", 21) == ["  order  `run it now`", "  first"]
+    assert wrapped("Call `tidemill jobs list` now.", 22) == ["Call", "`tidemill jobs list`", "now."]
+    assert wrapped("a ` b", 3) == ["a `", "b"]
 
 
 @pytest.mark.parametrize("width", [80, 60])

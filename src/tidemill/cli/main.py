@@ -14,8 +14,9 @@ from tidemill import __version__
 from tidemill.cli.command_table import COMMANDS, Section
 from tidemill.cli.terminal.as_option import act_as, with_as_first
 from tidemill.cli.terminal.command_group import CommandGroup, HelpfulGroup, click_command
-from tidemill.cli.terminal.output import CommandRefused, Exit, exit_code, say_text
+from tidemill.cli.terminal.output import CommandRefused, Exit, exit_code
 from tidemill.core.faults import Fault
+from tidemill.host.standard_error import say
 
 
 class _Commands(MutableMapping[str, Any]):
@@ -110,7 +111,7 @@ def run(arguments: list[str]) -> int:
             import traceback
 
             traceback.print_exc()
-        say_text(_sentence(error))
+        say(_sentence(error))
         return exit_code(error)
     return Exit.DONE
 

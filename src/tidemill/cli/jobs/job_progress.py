@@ -16,8 +16,9 @@ from tidemill.cli.client.pool_caller import PoolCaller
 from tidemill.cli.jobs.job_output import OutputFeed, OutputPrinter, output_feed
 from tidemill.cli.jobs.job_view import counted, progress_of
 from tidemill.cli.jobs.job_watch import ROUTE
-from tidemill.cli.terminal.output import CommandRefused, say_text
+from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.ids import short_id
+from tidemill.host.standard_error import say
 
 POLL_S, SLOW_POLL_S = 1.0, 2.0
 SLOW_AFTER_S = 10.0
@@ -62,11 +63,11 @@ def say_end(
 ) -> None:
     """Say what came of a job, what it cost, and where its result is. `files` are those that were fetched, if any."""
     reasons = Counter(result["reason"] for result in results if result["reason"])
-    say_text(" ".join((_ENDS.get(job["state"], f"It is {job['state']}."), *_told(reasons))))
+    say(" ".join((_ENDS.get(job["state"], f"It is {job['state']}."), *_told(reasons))))
     nodes = [f"{name} got {amount}" for name, amount in list(paid.items())[:_NODES_MAX]]
     more = [f"{counted(len(paid) - _NODES_MAX, 'more node')} got the rest"] if len(paid) > _NODES_MAX else []
     owners = f"; {', '.join([*nodes, *more])}" if nodes else ""
-    say_text(f"It cost {job['spent']} {job['currency']}s{owners}." if Decimal(job["spent"]) else "Nothing was charged.")
+    say(f"It cost {job['spent']} {job['currency']}s{owners}." if Decimal(job["spent"]) else "Nothing was charged.")
     _say_where(job, results, files)
 
 
@@ -74,16 +75,16 @@ def _say_where(job: Mapping[str, Any], results: Sequence[Mapping[str, Any]], fil
     is_kept = any(result["artefact_id"] or result["inline"] for result in results)
     if not is_kept:
         if results:
-            say_text("There is nothing to fetch: only results that passed are kept.")
+            say("There is nothing to fetch: only results that passed are kept.")
     elif files is None:
-        say_text(f"The result: `tidemill jobs result {short_id(job['id'])} --out FOLDER` fetches it.")
+        say(f"The result: `tidemill jobs result {short_id(job['id'])} --out FOLDER` fetches it.")
     elif not files:
-        say_text("The result has no files: a program leaves them below out/.")
+        say("The result has no files: a program leaves them below out/.")
     else:
         for file in files[:_FILES_MAX]:
-            say_text(f"{file}")
+            say(f"{file}")
         if len(files) > _FILES_MAX:
-            say_text(f"and {counted(len(files) - _FILES_MAX, 'more file')}.")
+            say(f"and {counted(len(files) - _FILES_MAX, 'more file')}.")
 
 
 def _told(reasons: Counter[str]) -> list[str]:
@@ -107,10 +108,10 @@ class _Watch:
     def tell(self, job: Mapping[str, Any]) -> None:
         progress, waits = progress_of(job), job["waits_for"] or ""
         if self._several and progress != self._progress:
-            say_text(f"{progress}.")
+            say(f"{progress}.")
             self._progress = progress
         if time.monotonic() - self._begun >= SILENT_S and waits and waits != self._waits:
-            say_text(waits)
+            say(waits)
             self._waits = waits
 
 

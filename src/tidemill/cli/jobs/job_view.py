@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.terminal.output import print_fields, print_line, print_table, print_text, say_text
+from tidemill.cli.terminal.output import print_fields, print_line, print_table, print_text
 from tidemill.core.ids import short_id
+from tidemill.host.standard_error import say
 
 _MINUTE = len("2026-01-01 00:00")
 
@@ -13,15 +14,15 @@ _MINUTE = len("2026-01-01 00:00")
 def say_quote(job: dict[str, Any], *, explain: bool = False) -> None:
     """Say what a job will cost, in one line, and what to know before it is confirmed; or all of it, with reasons."""
     quote = job["quote"]
-    say_text(f"{quote['summary'][:1].upper()}{quote['summary'][1:]}.")
+    say(f"{quote['summary'][:1].upper()}{quote['summary'][1:]}.")
     if explain:
         for line in quote["lines"]:
-            say_text(f"  {line['what']:<13}{span(line)}  {line['why']}")
+            say(f"  {line['what']:<13}{span(line)}  {line['why']}")
         for sentence in quote["reasoning"]:
-            say_text(f"- {sentence}")
+            say(f"- {sentence}")
     for note in quote["notes"]:
         if not explain or note not in quote["reasoning"]:
-            say_text(note)
+            say(note)
 
 
 def print_quote(quote: dict[str, Any], *, explain: bool) -> None:
@@ -93,7 +94,7 @@ def print_results(results: Sequence[dict[str, Any]], *, fetched_from: str | None
     ]
     print_table(("task", "state", "verdict", "result", "reason"), rows)
     if fetched_from and any(_is_kept(result) for result in results):
-        say_text(f"`tidemill jobs result {fetched_from} --out FOLDER` fetches what is kept.")
+        say(f"`tidemill jobs result {fetched_from} --out FOLDER` fetches what is kept.")
 
 
 def state_of(job: Mapping[str, Any]) -> str:

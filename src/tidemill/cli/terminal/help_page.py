@@ -10,8 +10,9 @@ from enum import Enum
 from typing import Any
 
 from tidemill.cli.command_examples import EXAMPLES
-from tidemill.cli.terminal.table_layout import cells_of, padded, wrapped
+from tidemill.cli.terminal.table_layout import padded
 from tidemill.cli.terminal.typed_values import PLACEHOLDERS, choices_of, in_range, value_type
+from tidemill.host.terminal_text import cells_of, wrapped
 
 WIDTH_MAX = 80
 _NAMES_MAX = 26

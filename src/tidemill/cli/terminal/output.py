@@ -13,9 +13,10 @@ from typing import Annotated, Any
 
 import typer
 
-from tidemill.cli.terminal.table_layout import lay_out, named_value, wrapped
+from tidemill.cli.terminal.table_layout import lay_out, named_value
 from tidemill.core.faults import AlreadyRunning, Fault, NotRunning, SettingsFault
 from tidemill.host.standard_error import printable, say
+from tidemill.host.terminal_text import wrapped
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
 
@@ -112,12 +113,6 @@ def print_text(text: str) -> None:
     """Print a sentence of a result; on a terminal it wraps between words."""
     for line in wrapped(text, _terminal_width()) if sys.stdout.isatty() else [text]:
         print_line(line)
-
-
-def say_text(text: str) -> None:
-    """Write a remark for people; on a terminal it wraps between words."""
-    for line in wrapped(text, _terminal_width()) if sys.stderr.isatty() else [text]:
-        say(line)
 
 
 def bold(line: str) -> str:

@@ -8,6 +8,8 @@ Where the columns do not fit side by side, sentences go below their row, then th
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tidemill.host.terminal_text import cells_of, wrapped
+
 GAP = 2
 _WHOLE_WORDS = 3
 """A cell of so many words is a name, an amount or a time, and stays on one line."""
@@ -67,32 +69,6 @@ def below_lines(named: Sequence[tuple[str, str]], width: int) -> list[str]:
             lines += [_INDENT + line for line in wrapped(pair, width - len(_INDENT), hanging=len(_INDENT))]
             current = ""
     return [*lines, current] if current else lines
-
-
-def wrapped(text: str, width: int, *, hanging: int = 0) -> list[str]:
-    """Wrap between words; a word that is longer than the width keeps a line to itself, unbroken."""
-    lines: list[str] = []
-    for paragraph in text.splitlines() or [""]:
-        current = ""
-        for word in paragraph.split(" "):
-            longer = f"{current} {word}" if current else (" " * hanging if lines else "") + word
-            if current and cells_of(longer) > width:
-                lines.append(current)
-                longer = " " * hanging + word
-            current = longer
-        lines.append(current.rstrip())
-    return lines
-
-
-def cells_of(text: str) -> int:
-    """How many columns of a terminal a text takes; East Asian signs take two."""
-    if text.isascii():
-        return len(text)
-    import unicodedata
-
-    return sum(
-        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text
-    )
 
 
 def padded(text: str, width: int) -> str:
