@@ -112,7 +112,7 @@ def test_the_restore_drill_brings_the_artefacts_back_and_the_check_counts_what_i
         _artefact_file(home, found["digest"]).unlink()
         missing = pool.run("db", "check")
         assert (missing.returncode, "Of 1 artefacts 1 are missing in storage" in missing.stdout) == (1, True)
-        assert "1 artefacts are missing in storage" in pool.run("db", "backup", str(home / "other.dump")).stderr
+        assert "1 artefact missing in storage" in pool.run("db", "backup", str(home / "other.dump")).stderr
 
 
 def _artefact_file(home: Path, digest: str) -> Path:

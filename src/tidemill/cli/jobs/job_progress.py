@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 from tidemill.cli.client.http_calls import PoolRefused
 from tidemill.cli.client.pool_caller import PoolCaller
 from tidemill.cli.jobs.job_output import OutputFeed, OutputPrinter, output_feed
-from tidemill.cli.jobs.job_view import counted, progress_of
+from tidemill.cli.jobs.job_view import progress_of
 from tidemill.cli.jobs.job_watch import ROUTE
-from tidemill.cli.terminal.output import CommandRefused
+from tidemill.cli.terminal.output import CommandRefused, counted
 from tidemill.core.ids import short_id
 from tidemill.host.standard_error import say
 

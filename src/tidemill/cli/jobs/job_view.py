@@ -112,10 +112,6 @@ def progress_of(job: Mapping[str, Any]) -> str:
     return f"{progress['completed']} of {progress['tasks']} done{rest}"
 
 
-def counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def span(priced: dict[str, Any]) -> str:
     """An amount, or a range of amounts."""
     return f"{priced['low']} to {priced['high']}" if priced["low"] != priced["high"] else str(priced["low"])

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from tidemill.cli.client.pool_caller import PoolCaller, pool_caller
-from tidemill.cli.jobs.job_view import counted, print_jobs
-from tidemill.cli.terminal.output import AsJson, print_json, print_line, print_table, print_text
+from tidemill.cli.jobs.job_view import print_jobs
+from tidemill.cli.terminal.output import AsJson, counted, print_json, print_line, print_table, print_text
 
 _CLEAR = "\x1b[H\x1b[2J"
 _JOBS = 10

@@ -19,7 +19,10 @@ _COLUMNS = ("name", "state", "devices", "agent", _HEARD)
 _OF_MANY = ("name", "owner", "state", "devices", _HEARD)
 """Of several owners, as operators see them."""
 
-NONE_YET = "There are no nodes here yet: `tidemill nodes tokens make NAME` makes a token with which a machine joins."
+NONE_YET = (
+    "You have no nodes here. A provider's machine joins with a token: `tidemill account become provider`, then "
+    "`tidemill nodes tokens make NAME`."
+)
 _ALL_WELL = "It is offered work whenever there is some that fits."
 _GIB_MIB = 1024
 

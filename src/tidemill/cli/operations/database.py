@@ -21,7 +21,7 @@ from tidemill.cli.client.local_pool import (
 )
 from tidemill.cli.terminal.checks import print_checks
 from tidemill.cli.terminal.command_group import CommandGroup
-from tidemill.cli.terminal.output import AsJson, CommandRefused, in_words, report
+from tidemill.cli.terminal.output import AsJson, CommandRefused, counted, in_words, report
 from tidemill.control.operations.pool_backup import PoolBackup, back_up, bring_back, check_artefacts, elsewhere
 from tidemill.core.faults import AlreadyRunning
 from tidemill.core.ids import Ids
@@ -133,9 +133,11 @@ def _artefacts_in(made: PoolBackup, file: Path) -> str:
     if made.elsewhere:
         return f"{made.elsewhere} Their list is in {list_of(file).name}."
     copied = f"{in_words(kept.copied_bytes)} of them copied" if kept.copied_bytes else "as links, which take no space"
-    held = f"With {kept.contents} artefacts ({in_words(kept.size_bytes)}, {copied}) in {file.parent / FOLDER}."
+    held = (
+        f"With {counted(kept.contents, 'artefact')} ({in_words(kept.size_bytes)}, {copied}) in {file.parent / FOLDER}."
+    )
     held = held if kept.contents else "There are no artefacts."
-    gone = f" {kept.missing} artefacts are missing in storage: see `tidemill db check`." if kept.missing else ""
+    gone = f" {counted(kept.missing, 'artefact')} missing in storage: see `tidemill db check`." if kept.missing else ""
     return held + gone
 
 

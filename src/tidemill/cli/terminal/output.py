@@ -125,6 +125,11 @@ def _terminal_width() -> int:
     return shutil.get_terminal_size().columns
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things as people say it."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def in_words(size_bytes: int) -> str:
     """A size as people say it."""
     return f"{size_bytes / 2**20:.1f} MiB" if size_bytes >= 2**20 else f"{size_bytes / 2**10:.1f} KiB"
