@@ -50,35 +50,26 @@ class NotJoined(AgentFault):
     code = "not_joined"
 
 
+class JoinRefused(NotJoined):
+    """The pool does not want this machine: nothing of the join is kept."""
+
+
+class JoinUnheard(PoolUnreachable):
+    """No pool has heard of this machine: nothing of the join is kept."""
+
+
 @asynccontextmanager
 async def equipped(home: Home, settings: Settings) -> AsyncIterator[Equipment]:
-    """Lock the home, and open everything in it."""
+    """Lock the home, and open everything in it. A join that came to nothing is forgotten after all of it is closed:
+    closing needs the files."""
     prepare(home)
     lock = await take_lock(home)
     try:
-        spool = await Spool.open(home.spool, settings.agent.spool_bytes)
-        if spool.set_aside:
-            log.warning("spool was damaged", set_aside=str(spool.set_aside))
-        try:
-            trust = trust_of(_authority(home, settings.agent.ca_file))
-            reporting, dice = Reporter(spool), SystemRandom()
-            async with (
-                open_workshop(home) as workshop,
-                open_artefact_access(home, settings.agent.cache_bytes, trust, dice, reporting) as access,
-            ):
-                yield Equipment(
-                    home=home,
-                    reporting=reporting,
-                    hardware=Hardware(home.path),
-                    rules=RulesFile(home.rules),
-                    workshop=workshop,
-                    artefact_access=access,
-                    limits=HeatLimits(settings.nodes.pause_above_c, settings.nodes.resume_at_c),
-                    trust=trust,
-                    dice=dice,
-                )
-        finally:
-            await spool.close()
+        async with _opened(home, settings) as equipment:
+            yield equipment
+    except (JoinRefused, JoinUnheard):
+        forget_pool(home)
+        raise
     finally:
         lock.release()
 
@@ -115,8 +106,8 @@ def applicant_in(home: Home, token: JoinTokenParts, urls: Sequence[str], ca_file
     return membership
 
 
-async def joined(agent: Agent, running: "asyncio.Task[AgentEnd]", home: Home, within_s: float = JOIN_S) -> None:
-    """Wait until the pool has registered the node. Otherwise raise why not, and keep only what another try needs."""
+async def joined(agent: Agent, running: "asyncio.Task[AgentEnd]", within_s: float = JOIN_S) -> None:
+    """Wait until the pool has registered the node. Otherwise raise why not."""
     registering = asyncio.create_task(agent.registered.wait())
     try:
         await asyncio.wait([registering, running], timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
@@ -129,14 +120,40 @@ async def joined(agent: Agent, running: "asyncio.Task[AgentEnd]", home: Home, wi
     agent.stop()
     await running
     if refused:
-        forget_pool(home)
-        raise NotJoined(sentence)
+        raise JoinRefused(sentence)
     if agent.said_hello:
         raise PoolUnreachable(
             f"{sentence} The pool may have registered this machine: run this again, with the same token."
         )
-    forget_pool(home)
-    raise PoolUnreachable(sentence)
+    raise JoinUnheard(sentence)
+
+
+@asynccontextmanager
+async def _opened(home: Home, settings: Settings) -> AsyncIterator[Equipment]:
+    """Everything in a home. The caller holds its lock."""
+    spool = await Spool.open(home.spool, settings.agent.spool_bytes)
+    if spool.set_aside:
+        log.warning("spool was damaged", set_aside=str(spool.set_aside))
+    try:
+        trust = trust_of(_authority(home, settings.agent.ca_file))
+        reporting, dice = Reporter(spool), SystemRandom()
+        async with (
+            open_workshop(home) as workshop,
+            open_artefact_access(home, settings.agent.cache_bytes, trust, dice, reporting) as access,
+        ):
+            yield Equipment(
+                home=home,
+                reporting=reporting,
+                hardware=Hardware(home.path),
+                rules=RulesFile(home.rules),
+                workshop=workshop,
+                artefact_access=access,
+                limits=HeatLimits(settings.nodes.pause_above_c, settings.nodes.resume_at_c),
+                trust=trust,
+                dice=dice,
+            )
+    finally:
+        await spool.close()
 
 
 def _authority(home: Home, ca_file: Path | None) -> Path | None:

@@ -11,12 +11,13 @@ import trustme
 
 from tests.worlds.agents.agent_machine import OwnersMachine, machine_in, until
 from tests.worlds.agents.pool_end import PoolEnd
+from tests.worlds.places import reachable_directory
 from tests.worlds.pools.pool import clean_environment
 from tests.worlds.pools.terminal import Terminal, at_terminal
 from tidemill.agent.agent import Agent
 from tidemill.agent.home.home import Home
 from tidemill.agent.startup import applicant_in, equipped, joined
-from tidemill.core.nodes.join_tokens import JoinTokenParts, read_token
+from tidemill.core.nodes.join_tokens import JoinTokenParts, JoinTokenRefusal, read_token
 from tidemill.core.nodes.machine.hardware import Machine, machine_of, objections
 from tidemill.core.settings import Settings
 from tidemill.link.dialled.connection import PoolUnreachable
@@ -74,7 +75,7 @@ async def test_a_run_that_only_joins_tells_nothing_of_the_machine_however_long_i
     async with equipped(home, Settings(home=tmp_path)) as equipment:
         agent = Agent(equipment, applicant_in(home, token, [pool.url], None), token.secret_part)
         running = asyncio.create_task(agent.only_join())
-        await joined(agent, running, home)
+        await joined(agent, running)
         await asyncio.sleep(1)
         assert not running.done()
         agent.stop()
@@ -140,14 +141,23 @@ async def test_rules_that_were_set_before_a_join_outlive_a_refused_one(pool: Poo
     await until(lambda: bool(pool.node.facts("rules")), "the pool is told")
 
 
-async def test_a_refused_join_says_why_and_leaves_nothing(pool: PoolEnd, machine: OwnersMachine) -> None:
-    pool.refusal = RefusedMessage("join_token_expired", "The time of this join token is over: make a new one.")
-    done = await machine.do("join", pool.url, stdin=pool.token)
-    assert done.code == 1
-    assert "The time of this join token is over" in done.said
-    assert sorted(file.name for file in machine.home.iterdir()) == ["agent.lock"]
-    pool.refusal = None
-    assert (await machine.do("join", pool.url, "--once", stdin=pool.token)).code == 0
+@pytest.mark.needs("bubblewrap")
+@pytest.mark.parametrize("refusal", [JoinTokenRefusal.JOIN_TOKEN_USED_UP, JoinTokenRefusal.JOIN_TOKEN_REVOKED])
+async def test_a_refused_join_says_why_and_leaves_nothing_even_where_tasks_can_run(
+    refusal: JoinTokenRefusal, pool: PoolEnd
+) -> None:
+    """Other users than the agent's can pass to this home, so a sandbox is open when the refusal comes."""
+    pool.refusal = RefusedMessage(refusal.code, refusal.sentence)
+    with reachable_directory() as place:
+        async with machine_in(place) as machine:
+            done = await machine.do("join", pool.url, stdin=pool.token)
+            assert done.code == 1, done.said
+            assert refusal.sentence in done.said
+            assert "sandbox not usable" not in done.said
+            assert sorted(file.name for file in machine.home.iterdir()) == ["agent.lock"]
+            assert [file.name for file in place.iterdir()] == ["machine"]
+            pool.refusal = None
+            assert (await machine.do("join", pool.url, "--once", stdin=pool.token)).code == 0
 
 
 @pytest.mark.parametrize("token", ["", "tidemill-join-1.x.y", "a" * 5_000, "tidemill-join-1." + "ü" * 64, "\0\n"])
@@ -228,11 +238,11 @@ async def test_a_join_to_which_nobody_listens_leaves_nothing(tmp_path: Path) -> 
     token = read_token(PoolEnd().token)
     assert isinstance(token, JoinTokenParts)
     home = Home(tmp_path / "machine")
-    async with equipped(home, Settings(home=tmp_path)) as equipment:
-        agent = Agent(equipment, applicant_in(home, token, ["https://127.0.0.1:1"], None), token.secret_part)
-        running = asyncio.create_task(agent.run())
-        with pytest.raises(PoolUnreachable, match=r"Nobody listens at 127\.0\.0\.1"):
-            await joined(agent, running, home, within_s=1)
+    with pytest.raises(PoolUnreachable, match=r"Nobody listens at 127\.0\.0\.1"):
+        async with equipped(home, Settings(home=tmp_path)) as equipment:
+            agent = Agent(equipment, applicant_in(home, token, ["https://127.0.0.1:1"], None), token.secret_part)
+            running = asyncio.create_task(agent.run())
+            await joined(agent, running, within_s=1)
     assert not home.membership.exists(), "nobody can have registered it"
 
 

@@ -198,7 +198,7 @@ async def _run(settings: Settings, home: Home, token: JoinTokenParts | None, url
         _stop_on_signals(agent)
         running = asyncio.create_task(agent.only_join() if once else agent.run())
         if token is not None:
-            await startup.joined(agent, running, home)
+            await startup.joined(agent, running)
             say(_welcome(str(agent.standing.membership.node_id), once=once))
         if once:
             agent.stop()
