@@ -41,11 +41,13 @@ _SYSTEMCTL_S = 10.0
 
 @dataclass(frozen=True)
 class DoctorCheck:
-    """The outcome of one check. A failed one says the cause, and what to do."""
+    """The outcome of one check. A failed one says the cause, and what to do; a note names what this machine does
+    without."""
 
     name: str
     ok: bool
     detail: str
+    is_note: bool = False
 
 
 async def examine(home: Home, settings: AgentSettings) -> AsyncIterator[DoctorCheck]:
@@ -108,7 +110,7 @@ def _check_work(can: Mapping[str, Any] | None) -> Iterator[DoctorCheck]:
     )
     for missing in can["why_not"]:
         # A missing ability keeps a machine from some kinds of work. Only a machine without any kind fails.
-        yield DoctorCheck(missing["what"].lower(), bool(kinds), missing["why"])
+        yield DoctorCheck(missing["what"].lower(), bool(kinds), missing["why"], is_note=bool(kinds))
 
 
 def _check_disk(home: Home, settings: AgentSettings) -> Iterator[DoctorCheck]:
@@ -117,10 +119,26 @@ def _check_disk(home: Home, settings: AgentSettings) -> Iterator[DoctorCheck]:
     free = shutil.disk_usage(home.path).free
     text = f"{free / 2**30:.1f} GiB are free where {home.path} is"
     yield DoctorCheck("disk", free >= _FREE_BYTES, f"{text}." if free >= _FREE_BYTES else f"{text}: make room there.")
+    yield _check_spool(home, settings.spool_bytes)
+
+
+def _check_spool(home: Home, most_bytes: int) -> DoctorCheck:
+    """How much waits for the pool. The file keeps its size after the pool has what was in it."""
     size = sum(_size(home.spool.with_name(home.spool.name + end)) for end in ("", "-wal"))
-    full = size > settings.spool_bytes
-    text = f"{size / 2**20:.1f} MiB wait for the pool or are room that was used"
-    yield DoctorCheck("spool", not full, f"{text}: let the agent reach the pool." if full else f"{text}.")
+    status = read_status(home.status, wall())
+    waiting = status.fields.get("reports_waiting") if status else None
+    text = f"The file of reports takes {size / 2**20:.1f} MiB"
+    if waiting is not None:
+        text = f"{_waiting_for_pool(waiting)}; {text[0].lower()}{text[1:]}"
+    full = size > most_bytes
+    return DoctorCheck("spool", not full, f"{text}: let the agent reach the pool." if full else f"{text}.")
+
+
+def _waiting_for_pool(reports: int) -> str:
+    """How many reports the pool does not have yet."""
+    if reports == 0:
+        return "Nothing waits for the pool"
+    return "1 report waits for the pool" if reports == 1 else f"{reports:,} reports wait for the pool"
 
 
 async def _check_hardware(home: Home) -> AsyncIterator[DoctorCheck]:
@@ -204,7 +222,7 @@ async def _check_clock(url: str, trust: ssl.SSLContext) -> DoctorCheck:
 
 def _check_service() -> DoctorCheck:
     if not UNIT.exists():
-        return DoctorCheck("service", True, "There is none; `tidemill agent install` makes one.")
+        return DoctorCheck("service", True, "There is none; `tidemill agent install` makes one.", is_note=True)
     try:
         answer = subprocess.run(
             ["systemctl", "is-active", SERVICE], capture_output=True, text=True, timeout=_SYSTEMCTL_S, check=False

@@ -1,6 +1,7 @@
 """What keeps an agent from working is found and said; the agent as a service is a unit that systemd understands."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -25,6 +26,9 @@ async def test_a_machine_that_works_is_well_and_looking_does_not_disturb_it(pool
         await until(lambda: machine.shown().get("link", {}).get("state") == "linked", "it has written that down")
         code, found = await findings(machine)
         assert (code, [detail for ok, detail in found.values() if not ok]) == (0, [])
+        in_words = (await machine.do("doctor")).out
+        assert "note    service" in in_words, "what it does without is no failure, and not well either"
+        assert re.search(r"spool .* waits? for the pool; the file of reports takes", in_words)
         assert {"home", "rights", "identity", "agent", "link", "disk", "spool", "device 0"} <= found.keys()
         assert {"DNS", "TCP", "pool", "clock", "service"} <= found.keys()
         assert pool.node.generation == 1, "its link is still the first"

@@ -15,7 +15,7 @@ import typer
 from tidemill.agent.home.home import Home
 from tidemill.agent.home.unit import GPU_GROUPS, SERVICE, UNIT, unit_text
 from tidemill.cli.agent.agent_home import agent_settings, own_home
-from tidemill.cli.terminal.output import AsJson, CommandRefused, Exit, print_json, print_line, report
+from tidemill.cli.terminal.output import AsJson, CommandRefused, Exit, print_fields, print_json, print_line, report
 from tidemill.core.settings import Settings
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ async def _findings(settings: Settings, home: Home, *, as_json: bool) -> "list[D
     async for finding in examine(home, settings.agent):
         findings.append(finding)
         if not as_json:
-            print_line(f"{'ok    ' if finding.ok else 'FAILED'}  {finding.name:<10} {finding.detail}")
+            mark = "FAILED" if not finding.ok else "note" if finding.is_note else "ok"
+            print_fields({f"{mark:<6}  {finding.name:<10}": finding.detail})
     return findings
 
 
