@@ -112,7 +112,7 @@ def test_a_newcomer_is_the_customer_here_and_nobody_at_another_pool(demonstratio
     own = {"HOME": str(demonstration.newcomer), "XDG_CONFIG_HOME": str(demonstration.newcomer)}
     assert "customer@demo.example" in demonstration.pool.run("whoami", **own).stdout
     elsewhere = demonstration.pool.run("whoami", **own, TIDEMILL_URL="http://127.0.0.1:9")
-    assert (elsewhere.returncode, "not logged in at http://127.0.0.1:9" in elsewhere.stderr) == (1, True)
+    assert (elsewhere.returncode, "Nothing answers at http://127.0.0.1:9" in elsewhere.stderr) == (4, True)
 
 
 def test_a_second_start_brings_the_same_nodes_back_and_a_kill_leaves_none(demonstration: Demonstration) -> None:

@@ -63,6 +63,8 @@ def login(  # each argument is an option
         session = _log_in_to_demonstration(again, remember=remember)
     else:
         pool = pool_named(url)
+        if not (email and password_stdin):
+            pool.expect_answer()  # before somebody types a password for nothing
         address = email or (again and again.address) or ask("E-mail address", otherwise=EMAIL_OTHERWISE)
         otherwise = "Send your password with --password-stdin."
         password = password_from_stdin() if password_stdin else ask_password("Password", otherwise=otherwise)

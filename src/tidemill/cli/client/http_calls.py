@@ -71,6 +71,10 @@ class PoolClient:
     def __init__(self, url: str) -> None:
         self.url = url
 
+    def expect_answer(self) -> None:
+        """Raise a fault unless a pool answers here. It is told nothing of us."""
+        self._send("GET", "/healthz")
+
     def ask(
         self,
         method: str,

@@ -201,7 +201,9 @@ def session_caller() -> SessionCaller:
     if not isinstance(caller, SessionCaller):
         from tidemill.cli.client.who_refused import NOT_LOGGED_IN, how_to_log_in, who
 
-        raise CommandRefused(f"{NOT_LOGGED_IN} {who(caller.profile)}: {how_to_log_in(caller.profile)}.")
+        raise CommandRefused(
+            f"{NOT_LOGGED_IN} {who(caller.profile)}: {how_to_log_in(caller.profile)}, then this again."
+        )
     return caller
 
 
@@ -244,4 +246,5 @@ def _end_replaced(pool: PoolClient, tokens: StoredTokens, replaced: StoredTokens
 
 
 def _refuse_stranger(pool: PoolClient) -> NoReturn:
+    pool.expect_answer()
     raise CommandRefused(f"You are not logged in at {pool.url}: run `tidemill login`.")
