@@ -12,6 +12,7 @@ import pyotp
 import pytest
 import trustme
 
+from tests.cli.test_false_pools import OURS, false_pool
 from tests.worlds.places import reachable_directory
 from tests.worlds.pools.desk import Desk
 from tests.worlds.pools.people import MANY, PASSWORD, OpenSession, People, Person, bearer, code_of, log_in, people_of
@@ -370,10 +371,10 @@ def test_an_operator_who_lost_everything_gets_back_in_on_the_pools_own_machine(w
 
 
 def test_the_token_of_the_home_goes_to_no_other_address(desk: Desk) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        done = desk.run("admin", "accounts", TIDEMILL_URL=f"http://127.0.0.1:{listener.getsockname()[1]}")
+    with false_pool(lambda _: (200, OURS, "{}")) as (port, heard):
+        done = desk.run("admin", "accounts", TIDEMILL_URL=f"http://127.0.0.1:{port}")
         assert (done.returncode, "not logged in" in done.stderr) == (1, True), done.stderr
-        assert _nobody_came(listener)
+    assert {credentials for _, _, credentials in heard} == {None}
 
 
 def test_a_key_that_is_none_is_neither_sent_nor_shown(desk: Desk) -> None:

@@ -87,6 +87,19 @@ def test_a_pool_cannot_drive_the_terminal(tmp_path: Path) -> None:
     assert not {"\x1b", "\x07", "\u202e"} & set(done.stderr)
 
 
+def test_where_no_pool_answers_nobody_is_sent_to_log_in(tmp_path: Path) -> None:
+    nowhere = "http://127.0.0.1:1"
+    desk = Desk(tmp_path, 1, tmp_path)
+    for done in (desk.run("login", nowhere), desk.run("whoami", TIDEMILL_URL=nowhere)):
+        assert (done.returncode, f"Nothing answers at {nowhere}" in done.stderr) == (4, True), done.stderr
+    with false_pool(lambda _: (200, {}, "hello")) as (port, _):
+        for done in (
+            desk.run("login", f"http://127.0.0.1:{port}"),
+            desk.run("whoami", TIDEMILL_URL=f"http://127.0.0.1:{port}"),
+        ):
+            assert (done.returncode, "is no pool" in done.stderr) == (5, True), done.stderr
+
+
 def test_tokens_go_to_their_own_pool_only(tmp_path: Path) -> None:
     with false_pool(lambda _: (200, OURS, "{}")) as (port, heard):
         desk = Desk(tmp_path, port, tmp_path)

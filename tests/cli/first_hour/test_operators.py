@@ -94,7 +94,7 @@ def test_the_restore_drill_brings_the_artefacts_back_and_the_check_counts_what_i
         made = pool.json("db", "backup")
         assert (made["artefacts"], made["missing"], made["copied_bytes"]) == (1, 0, 0)
         said = pool.run("db", "backup", str(home / "backups" / "mine.dump")).stderr
-        assert "With 1 artefacts (97.7 KiB, as links, which take no space)" in said
+        assert "With 1 artefact (97.7 KiB, as links, which take no space)" in said
         assert running.end() == 0
         shutil.rmtree(home / "artefacts")
         shutil.rmtree(home / "postgres")

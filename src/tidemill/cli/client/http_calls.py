@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _API = "/api/v1"
 _DEADLINE_S = 30.0
+_QUICK_S = 5.0
 _LONG_S = 600.0
 """Before it answers, a pool may have to read the bytes of an upload again."""
 
@@ -73,7 +74,7 @@ class PoolClient:
 
     def expect_answer(self) -> None:
         """Raise a fault unless a pool answers here. It is told nothing of us."""
-        self._send("GET", "/healthz")
+        self._send("GET", "/healthz", timeout=_QUICK_S)
 
     def ask(
         self,
