@@ -23,6 +23,7 @@ from tidemill.agent.home.leave_wish import read_leave_wish
 from tidemill.agent.home.rules_file import RulesFile
 from tidemill.agent.home.status_file import write_status
 from tidemill.agent.link.instructions import RULES, InstructionFollower
+from tidemill.agent.link.link_news import LinkNews, LoggedLinkNews
 from tidemill.agent.link.pulse import Pulse
 from tidemill.agent.machine import Hardware
 from tidemill.agent.machine.prover import Prover
@@ -84,7 +85,13 @@ class Equipment:
 class Agent:
     """One run of an agent."""
 
-    def __init__(self, equipment: Equipment, membership: Membership, join_token: str | None = None) -> None:
+    def __init__(
+        self,
+        equipment: Equipment,
+        membership: Membership,
+        join_token: str | None = None,
+        news: LinkNews | None = None,
+    ) -> None:
         self.registered = asyncio.Event()
         self.said_hello = False
         self.standing = AgentStanding(
@@ -97,6 +104,7 @@ class Agent:
         self._equipment = equipment
         self._reporting = equipment.reporting
         self._join_token = join_token
+        self._news = news or LoggedLinkNews()
         self._instance = secrets.token_bytes(16)
         self._calls = Calls(membership.urls, equipment.dice.random, newcomer=membership.node_id is None)
         self._session: LinkSession | None = None
@@ -217,7 +225,7 @@ class Agent:
         standing.membership = await asyncio.to_thread(update_membership, file, standing.membership, node_id=node_id)
         self._calls.let_in()
         self._show_link(LinkState.LINKED, self._calls.url, generation=session.generation)
-        log.info("linked", url=self._calls.url, node_id=str(node_id), generation=session.generation)
+        self._news.linked(self._calls.url, node_id, session.generation)
         self.registered.set()
         self._pulse.linked(session)
         self._machine.linked(session)
@@ -231,7 +239,7 @@ class Agent:
         self._calls.move(standing.membership.urls)
 
     async def _wait(self, call_end: CallEnd, decision: CallAgain) -> None:
-        log.info("link lost", code=call_end.code, cause=call_end.sentence, again_s=round(decision.after_s, 1))
+        self._news.lost(call_end, decision.after_s)
         again_at = Instant(wall() + int(decision.after_s * SECOND))
         self._show_link(LinkState.WAITING, self._calls.url, call_end.sentence, again_at)
         await asyncio.sleep(decision.after_s)

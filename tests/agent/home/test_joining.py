@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -227,6 +229,18 @@ async def test_a_terminal_asks_for_the_token_and_does_not_show_it(pool: PoolEnd,
     assert "not the pool that the join token was made by" in terminal.shown
     assert token.split(".")[1] not in terminal.shown
     assert not (tmp_path / "machine" / "membership.json").exists()
+
+
+def test_a_terminal_says_once_that_nobody_listens_and_how_to_stop(tmp_path: Path) -> None:
+    terminal = joining_at_terminal(tmp_path, "https://127.0.0.1:1")
+    terminal.answer("Join token", PoolEnd().token)
+    while "Ctrl-C" not in terminal.shown:
+        assert terminal.read()
+    os.kill(terminal.process_id, signal.SIGINT)
+    assert terminal.end() == 1
+    assert terminal.shown.count("Nobody listens at 127.0.0.1") == 1
+    assert "tried again for 30 s" in " ".join(terminal.shown.split())
+    assert "link lost" not in terminal.shown
 
 
 def joining_at_terminal(place: Path, url: str) -> Terminal:

@@ -30,11 +30,13 @@ from tidemill.core.nodes.join_tokens import JoinTokenParts, read_token
 from tidemill.core.nodes.rules.rules import WorkMode
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings
+from tidemill.core.settings.sections.process import LogFormat
 from tidemill.host.clocks import wall
 from tidemill.host.standard_error import say
 
 if TYPE_CHECKING:
     from tidemill.agent.agent import Agent, AgentEnd
+    from tidemill.agent.link.link_news import LinkNews
 
 app = CommandGroup("This machine as a node of a pool: join, run, rest, leave.")
 app.add_typer(agent_rules.app, name="rules")
@@ -194,7 +196,8 @@ async def _run(settings: Settings, home: Home, token: JoinTokenParts | None, url
             membership = startup.member_of(home)
         else:
             membership = startup.applicant_in(home, token, [url], settings.agent.ca_file)
-        agent = Agent(equipment, membership, token.secret_part if token else None)
+        news = _news(settings, startup.JOIN_S if token else None)
+        agent = Agent(equipment, membership, token.secret_part if token else None, news)
         _stop_on_signals(agent)
         running = asyncio.create_task(agent.only_join() if once else agent.run())
         if token is not None:
@@ -203,6 +206,15 @@ async def _run(settings: Settings, home: Home, token: JoinTokenParts | None, url
         if once:
             agent.stop()
         return await running
+
+
+def _news(settings: Settings, joins_within_s: float | None) -> "LinkNews":
+    """Sentences for a person at a terminal, log lines elsewhere."""
+    from tidemill.agent.link.link_news import LoggedLinkNews, SpokenLinkNews
+
+    if sys.stderr.isatty() and settings.log.format is not LogFormat.JSON:
+        return SpokenLinkNews(say, joins_within_s=joins_within_s)
+    return LoggedLinkNews()
 
 
 def _stop_on_signals(agent: "Agent") -> None:
