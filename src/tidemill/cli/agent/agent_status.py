@@ -7,7 +7,7 @@ from tidemill.agent.home.home import Home, running_pid
 from tidemill.agent.home.identity import read_membership
 from tidemill.agent.home.status_file import read_status
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.terminal.output import print_fields, print_json, print_line
+from tidemill.cli.terminal.output import print_fields, print_json, print_text
 from tidemill.core.nodes.rules.rule_texts import written
 from tidemill.host.clocks import wall
 
@@ -26,7 +26,7 @@ def print_status(home: Home, *, as_json: bool) -> None:
         return
     print_fields(_lines(fields))
     for complaint in fields.get("complaints", ()):
-        print_line(f"! {complaint}")
+        print_text(f"! {complaint}")
 
 
 def _lines(fields: Mapping[str, Any]) -> dict[str, str]:

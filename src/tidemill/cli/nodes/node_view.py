@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.terminal.output import print_json, print_line, print_table
+from tidemill.cli.terminal.output import print_json, print_pairs, print_table
 from tidemill.core.events.node_sentences import operations
 from tidemill.core.ids import short_id
 from tidemill.core.nodes.rules.rule_texts import written
@@ -55,9 +55,7 @@ def print_node(node: _View) -> None:
         *_devices(node["devices"]),
     ]
     rows += [*rule_rows(node), *_concerns(node)]
-    width = max(len(name) for name, _ in rows)
-    for name, value in rows:
-        print_line(f"{name:<{width}}  {value}")
+    print_pairs(rows)
 
 
 def rule_rows(node: _View) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.pool_caller import PoolCaller
-from tidemill.cli.terminal.output import print_json, print_line
+from tidemill.cli.terminal.output import print_json, print_text
 from tidemill.core.events.node_sentences import NODE_KINDS, sentence
 from tidemill.core.ids import with_short_ids
 
@@ -56,7 +56,7 @@ def _print(caller: PoolCaller, events: list[dict[str, Any]], *, as_json: bool) -
         else:
             subject = event["subject"].removeprefix("node:")
             line = f"{moment(event['at'])}  {names.get(subject, subject)}  {sentence(event)}"
-            print_line(with_short_ids(line))
+            print_text(with_short_ids(line))
 
 
 def _names(caller: PoolCaller) -> dict[str, str]:

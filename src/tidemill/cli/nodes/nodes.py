@@ -17,7 +17,7 @@ from tidemill.cli.nodes.node_view import NONE_YET, print_node, print_nodes, rule
 from tidemill.cli.nodes.node_watch import follow
 from tidemill.cli.nodes.rule_words import EXAMPLES, NAMES, wish
 from tidemill.cli.terminal.command_group import CommandGroup
-from tidemill.cli.terminal.output import AsJson, print_fields, print_json, print_line, report
+from tidemill.cli.terminal.output import AsJson, print_fields, print_json, print_text, report
 from tidemill.core.events.node_sentences import sentence
 from tidemill.core.ids import with_short_ids
 from tidemill.host.standard_error import say
@@ -69,7 +69,7 @@ def history(
         print_json(events)
         return
     for event in events:
-        print_line(with_short_ids(f"{moment(event['at'])}  {sentence(event)}"))
+        print_text(with_short_ids(f"{moment(event['at'])}  {sentence(event)}"))
 
 
 @app.command()

@@ -98,13 +98,18 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def print_fields(fields: Mapping[str, str]) -> None:
     """Print names and values, one a line."""
-    names = max(map(len, fields))
+    print_pairs(list(fields.items()))
+
+
+def print_pairs(pairs: Sequence[tuple[str, str]]) -> None:
+    """Print names and values, one a line. A name may come more than once."""
+    names = max(len(name) for name, _ in pairs)
     if not sys.stdout.isatty():
-        for name, value in fields.items():
+        for name, value in pairs:
             print_line(f"{name:<{names}}  {value}")
         return
     width = _terminal_width()
-    for name, value in fields.items():
+    for name, value in pairs:
         for line in named_value(name, printable(value), names, width):
             print_line(line)
 
