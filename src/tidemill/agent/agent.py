@@ -86,11 +86,7 @@ class Agent:
     """One run of an agent."""
 
     def __init__(
-        self,
-        equipment: Equipment,
-        membership: Membership,
-        join_token: str | None = None,
-        news: LinkNews | None = None,
+        self, equipment: Equipment, membership: Membership, join_token: str | None = None, news: LinkNews | None = None
     ) -> None:
         self.registered = asyncio.Event()
         self.said_hello = False

@@ -53,9 +53,13 @@ class NotJoined(AgentFault):
 class JoinRefused(NotJoined):
     """The pool does not want this machine: nothing of the join is kept."""
 
+    code = "join_refused"
+
 
 class JoinUnheard(PoolUnreachable):
     """No pool has heard of this machine: nothing of the join is kept."""
+
+    code = "join_unheard"
 
 
 @asynccontextmanager

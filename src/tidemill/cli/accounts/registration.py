@@ -60,7 +60,9 @@ def register(
     roles = role or [Role.CUSTOMER]
     if not CHOSEN_FREELY.issuperset(roles):
         raise CommandRefused("Take on customer or provider: the other roles are given by an operator.")
-    pool, address = pool_named(url), _address(email)
+    pool = pool_named(url)
+    pool.expect_answer()
+    address = _address(email)
     password = ask_new_password(otherwise=_NEEDS_TERMINAL)
     body = {"address": address, "password": password, "roles": roles}
     answer = pool.ask("POST", "/auth/register", body)

@@ -144,6 +144,6 @@ def named_value(name: str, value: str, names: int, width: int) -> list[str]:
     indent = names + GAP
     longest = max(map(cells_of, value.split()), default=0)
     if longest > width - indent:
-        return [name, *(_INDENT + line for line in wrapped(value, width - len(_INDENT)))]
+        return [name.rstrip(), *(_INDENT + line for line in wrapped(value, width - len(_INDENT)))]
     first, *others = wrapped(value, width - indent)
     return [padded(name, names) + " " * GAP + first, *(" " * indent + line for line in others)]
