@@ -9,7 +9,7 @@ import pytest
 
 from tests.worlds.places import reachable_directory
 from tests.worlds.pools.pool import Pool, Running, pool_in, until
-from tidemill.cli.client.local_pool import operator_name
+from tidemill.core.accounts.roles import HOME_OPERATOR
 from tidemill.core.events.trail_lines import act_of, tip_of
 from tidemill.store.database import connect
 from tidemill.store.embedded import attach
@@ -34,7 +34,7 @@ def test_an_act_is_in_the_trail_within_seconds_and_says_who_did_it(pool: Pool) -
     assert time.monotonic() - started < 10
     (act,) = chained(pool, "pool.switch_thrown")
     body = json.loads(str(act["body"]))
-    assert (body["reason"], body["by"]) == ("moving racks", operator_name())
+    assert (body["reason"], body["by"]) == ("moving racks", HOME_OPERATOR.name)
     shown = pool.run("audit", "show", "--limit", "2").stdout
     assert "moving racks" in shown
     assert len(shown.splitlines()) == 3

@@ -45,6 +45,8 @@ ASKING = [
     f"artefacts show {ID}",
     "models list",
     "admin accounts",
+    "admin switches",
+    "admin stop placement -r x",
     "admin block ann@example.com -r spam",
     f"ledger approve {ID}",
 ]
@@ -61,8 +63,6 @@ AT_HOME = [
     "ledger check",
     "ledger archives",
     "audit verify",
-    "admin switches",
-    "admin stop placement -r x",
     "admin settings",
     "mail",
     "trust reviews",
@@ -140,6 +140,19 @@ def test_the_people_of_a_demonstration_are_profiles_and_stay_in_its_home(demonst
     assert found == {name: (f"{name}@demo.example", [role.value], "demonstration") for name, role in PEOPLE.items()}
     assert [one["name"] for one in listed if one["current"]] == ["customer"]
     assert not desk.files()
+
+
+def test_an_operator_stops_and_starts_in_their_own_name(people: People, desk: Desk) -> None:
+    olga = people.person(Role.OPERATOR, second_factor=True)
+    try:
+        desk.log_in(olga)
+        stopped = desk.json("admin", "stop", "payouts", "-r", "moving racks")
+        assert (stopped["changed_by"], stopped["stopped"]) == (olga.address, True)
+        shown = {one["name"]: one["changed_by"] for one in desk.json("admin", "switches")}
+        assert shown["payouts"] == olga.address
+    finally:
+        started = desk.run("admin", "start", "payouts", "-r", "it is over")
+    assert f"recorded as done by {olga.address}" in started.stderr
 
 
 @pytest.mark.parametrize("command", AT_HOME)

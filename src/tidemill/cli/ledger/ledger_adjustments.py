@@ -12,6 +12,7 @@ from uuid import UUID
 
 import typer
 
+from tidemill.cli.client.actors import actor_names
 from tidemill.cli.client.http_calls import PoolRefused
 from tidemill.cli.client.identity import own_pool
 from tidemill.cli.client.local_pool import connected, home_settings, load_configuration, operator_name, own_urls
@@ -90,15 +91,18 @@ def adjustments(
         return
     ids = {adjustment[side] for adjustment in listed for side in ("debit", "credit")}
     sides = {side: account_text(operator.ask("GET", f"/ledger/accounts/{side}")) for side in ids}
-    print_table(_COLUMNS, [_row(adjustment, sides) for adjustment in listed])
+    names = actor_names(operator, [one[by] for one in listed for by in ("proposed_by", "decided_by")])
+    print_table(_COLUMNS, [_row(adjustment, sides, names) for adjustment in listed])
 
 
 @app.command()
 def approve(adjustment: Which, as_json: AsJson = False) -> None:
     """Approve what another operator has proposed, and post it."""
-    settled = pool_caller().ask("POST", at(_ROUTE, adjustment, "approve"))
-    moved = f"{settled['amount']} {settled['currency']}"
-    report(f"Approved and posted: {moved}, proposed by {settled['proposed_by']}.", settled, as_json=as_json)
+    operator = pool_caller()
+    settled = operator.ask("POST", at(_ROUTE, adjustment, "approve"))
+    moved, by = f"{settled['amount']} {settled['currency']}", settled["proposed_by"]
+    sentence = f"Approved and posted: {moved}, proposed by {actor_names(operator, [by])[by]}."
+    report(sentence, settled, as_json=as_json)
 
 
 @app.command()
@@ -166,7 +170,7 @@ def _act(effect: LedgerEffect[T]) -> T:
     return asyncio.run(act())
 
 
-def _row(adjustment: Mapping[str, Any], sides: Mapping[str, str]) -> tuple[str, ...]:
+def _row(adjustment: Mapping[str, Any], sides: Mapping[str, str], names: Mapping[str | None, str]) -> tuple[str, ...]:
     moved = (adjustment["amount"], adjustment["currency"], sides[adjustment["debit"]], sides[adjustment["credit"]])
-    by = (adjustment["proposed_by"], adjustment["decided_by"] or "", adjustment["reason"])
+    by = (names[adjustment["proposed_by"]], names[adjustment["decided_by"]], adjustment["reason"])
     return short_id(adjustment["id"]), adjustment["state"], *moved, *by
