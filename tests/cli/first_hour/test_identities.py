@@ -13,6 +13,7 @@ from tests.worlds.pools.people import PASSWORD, People, Person, people_of
 from tests.worlds.pools.pool import Running
 from tidemill.core.accounts.keys import write_key
 from tidemill.core.accounts.roles import Role, Scope
+from tidemill.core.accounts.sessions import SessionRefusal
 from tidemill.core.operations.demonstration import FOLDER, PEOPLE, key_file
 
 ID = "01a1e457-0baf-7960-a23e-15e98fca8080"
@@ -166,6 +167,33 @@ def test_what_works_in_the_home_says_so_instead_of_ignoring_whom_one_names(comma
     assert not desk.home.exists()
 
 
+def test_nobody_takes_the_place_of_a_profile_that_ended(people: People, desk: Desk) -> None:
+    ann, bob = people.person(), people.person(Role.PROVIDER)
+    log_in(desk, ann, "--name", "ann")
+    log_in(desk, bob, "--name", "bob")
+    assert "Nobody is current now" in desk.run("logout").stderr
+    for settings in ({}, {"TIDEMILL_URL": f"http://127.0.0.1:{desk.port}"}):
+        refused = desk.run("whoami", **settings)
+        assert (refused.returncode, "The profile bob at" in refused.stderr) == (1, True), refused.stderr
+        assert "`tidemill profiles use NAME` or `--as NAME` (ann)" in refused.stderr
+    assert desk.json("whoami", "--as", "ann")["profile"] == "ann"
+    assert desk.run("profiles", "use", "ann").returncode == 0
+    assert desk.json("whoami")["profile"] == "ann"
+
+
+def test_a_login_is_kept_while_another_pool_answers_at_its_address(people: People, desk: Desk) -> None:
+    log_in(desk, people.person(), "--name", "ann")
+    kept = desk.file
+    before = kept.read_text()
+    unknown = problem(SessionRefusal.TOKEN_UNKNOWN.code, "not known")
+    with false_pool(lambda _: (401, OURS, unknown)) as (port, _):
+        kept.write_text(before.replace(str(desk.port), str(port)))
+        done = desk.run("whoami", "--as", "ann")
+    assert "another pool answers at this address" in done.stderr
+    kept.write_text(kept.read_text().replace(str(port), str(desk.port)))
+    assert desk.json("whoami", "--as", "ann")["profile"] == "ann"
+
+
 def test_several_people_at_one_pool_have_profiles_of_their_own(people: People, desk: Desk) -> None:
     ann, bob = people.person(), people.person(Role.PROVIDER)
     log_in(desk, ann, "--name", "ann")
@@ -183,6 +211,8 @@ def test_several_people_at_one_pool_have_profiles_of_their_own(people: People, d
     assert (taken.returncode, "choose another name" in taken.stderr) == (1, True)
     assert desk.run("profiles", "remove", "ann").returncode == 0
     assert [one["name"] for one in desk.json("profiles")] == [bobs]
+    assert "The profile ann at" in desk.run("whoami").stderr
+    assert desk.run("profiles", "use", bobs).returncode == 0
     assert desk.json("whoami")["profile"] == bobs
 
 

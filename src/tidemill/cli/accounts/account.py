@@ -21,8 +21,9 @@ from tidemill.cli.client.pool_caller import (
 )
 from tidemill.cli.client.profiles import Profile, ProfileKind
 from tidemill.cli.client.references import BY_ID, at
+from tidemill.cli.client.who_refused import who
 from tidemill.cli.terminal.command_group import CommandGroup
-from tidemill.cli.terminal.output import AsJson, print_fields, print_json, print_table, report
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_fields, print_json, print_table, report
 from tidemill.cli.terminal.questions import ask, ask_password, password_from_stdin, with_code
 from tidemill.core.accounts.sessions import SessionRefusal
 from tidemill.core.faults import Fault
@@ -115,7 +116,18 @@ def logout(as_json: AsJson = False) -> None:
         raise Fault(f"Your tokens are removed, but the pool could not be told: {fault}") from fault
     finally:
         session.forget()
-    report(f"You are logged out at {session.pool.url}.", {"pool": session.pool.url}, as_json=as_json)
+    report(f"You are logged out at {session.pool.url}. {_who_is_next()}", {"pool": session.pool.url}, as_json=as_json)
+
+
+def _who_is_next() -> str:
+    """Whom commands act as after a logout."""
+    try:
+        _, profile = chosen()
+    except (CommandRefused, Fault):
+        profile = None
+    if profile is None:
+        return "Nobody is current now: `tidemill login` or `tidemill profiles use NAME` changes that."
+    return f"{who(profile)}, from now on."
 
 
 def whoami(as_json: AsJson = False) -> None:

@@ -47,7 +47,8 @@ _SENTENCES: Mapping[str, str] = {
     PermissionRefusal.SECOND_FACTOR_REQUIRED.code: "Operators use a second factor: run `tidemill second-factor on`.",
     PermissionRefusal.SESSION_NEEDED.code: "An API key cannot do this: unset TIDEMILL_API_KEY, and log in.",
     SessionRefusal.SESSION_OVER.code: "Your session is over.",
-    SessionRefusal.TOKEN_UNKNOWN.code: "Your session is not known to the pool any more.",
+    SessionRefusal.TOKEN_UNKNOWN.code: "The pool does not know your session: its time is over, or another pool answers "
+    "at this address. Your profile is kept.",
     SecondFactorRefusal.SECOND_FACTOR_ON.code: "The second factor is on: `tidemill second-factor off` comes first.",
     SecondFactorRefusal.SECOND_FACTOR_OFF.code: "The second factor is not on: run `tidemill second-factor on`.",
     KeyRefusal.UNKNOWN_KEY.code: "You have no such API key: `tidemill keys` lists them.",

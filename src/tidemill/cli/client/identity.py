@@ -3,7 +3,8 @@
 1. `--as NAME`, or TIDEMILL_AS, names a profile, and so its pool.
 2. Else TIDEMILL_API_KEY, at the pool that TIDEMILL_URL names, or at this machine's.
 3. Else, at the pool that TIDEMILL_URL names, the profile of a login there.
-4. Else the current profile: that of the last login, or of `tidemill profiles use`.
+4. Else the current profile: that of the last login, or of `tidemill profiles use`. Where it has ended, no other login
+   takes its place: the command asks to choose one.
 5. Else the only login there is, at this machine's pool first.
 6. Else, where this machine's pool is a demonstration, its customer.
 7. Else the operator, by the token in the home of this machine's pool.
@@ -16,7 +17,15 @@ import os
 from collections.abc import Sequence
 
 from tidemill.cli.client.http_calls import pool_address
-from tidemill.cli.client.profiles import OwnPool, Profile, ProfileKind, current_of, kept_profiles, profiles_of_home
+from tidemill.cli.client.profiles import (
+    OwnPool,
+    Profile,
+    ProfileKind,
+    current_of,
+    ended_current,
+    kept_profiles,
+    profiles_of_home,
+)
 from tidemill.cli.terminal.as_option import named_by_option
 from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.accounts.keys import looks_like_key
@@ -65,11 +74,12 @@ def chosen() -> tuple[str, Profile | None]:
     if name:
         called = profile_called(name)
         return called.url, called if called.secret_file is None else _running(called, own_pool())
-    kept = kept_profiles()
+    kept, own = kept_profiles(), own_pool()
+    everybody = [*kept, *profiles_of_home(own)]
+    _refuse_successors(kept, everybody, url)
     if url is not None:
-        return url, _at(url, kept) or _of_home(own_pool(), url)
-    own = own_pool()
-    current = current_of([*kept, *profiles_of_home(own)])
+        return url, _at(url, kept) or _of_home(own, url)
+    current = current_of(everybody)
     profile = current or _at(own.urls[0], kept) or _demonstrated(own) or _only(kept)
     if profile is None:
         return own.urls[0], _of_home(own, own.urls[0])
@@ -79,6 +89,18 @@ def chosen() -> tuple[str, Profile | None]:
             f"with `--as {profile.name}` or `--as {CUSTOMER}`, or set {AS_VARIABLE}."
         )
     return profile.url, _running(profile, own)
+
+
+def _refuse_successors(kept: Sequence[Profile], everybody: Sequence[Profile], url: str | None) -> None:
+    """Where the current profile has ended, no other login takes its place until somebody chooses one."""
+    ended = ended_current(everybody)
+    others = [profile.name for profile in kept if url in (None, profile.url)]
+    if ended is None or not others or url not in (None, ended[1]):
+        return
+    raise CommandRefused(
+        f"The profile {ended[0]} at {ended[1]} has ended: say who you are now with `tidemill profiles use NAME` or "
+        f"`--as NAME` ({', '.join(others)}), or log in again with `tidemill login`."
+    )
 
 
 def _by_key(key: str, url: str | None) -> tuple[str, Profile]:

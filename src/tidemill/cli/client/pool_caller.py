@@ -1,8 +1,9 @@
 """Calls a pool as somebody: with the tokens of a login, with an API key, or with a secret from the pool's home.
 
 An access token is good for minutes. When the pool no longer knows it, one command at a time exchanges the refresh token
-for new ones. When the pool wants a fresh password, the user is asked for it, and the call is repeated. Every refusal
-that depends on who asks says who that was.
+for new ones. Tokens are removed when the pool says that their session is over; a pool that does not know them may be
+another one at the same address, so they are kept. When the pool wants a fresh password, the user is asked for it, and
+the call is repeated. Every refusal that depends on who asks says who that was.
 """
 
 import os
@@ -30,7 +31,6 @@ from tidemill.core.faults import Fault
 
 T = TypeVar("T")
 
-_OVER = {SessionRefusal.SESSION_OVER.code, SessionRefusal.TOKEN_UNKNOWN.code}
 _PAGE_MAX = 500
 
 
@@ -143,7 +143,7 @@ class SessionCaller(PoolCaller):
         try:
             opened = self.pool.ask("POST", "/auth/refresh", {"refresh_token": stored.refresh_token})
         except PoolRefused as refused:
-            if refused.code in _OVER:
+            if refused.code == SessionRefusal.SESSION_OVER.code:
                 self._credentials.remove()
             raise
         tokens = {name: opened[name] for name in ("access_token", "refresh_token", "session_expires_at")}

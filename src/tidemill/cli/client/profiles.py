@@ -120,13 +120,21 @@ def checked_name(name: str) -> str:
 
 def current_of(profiles: Iterable[Profile]) -> Profile | None:
     """The profile that was chosen last, by logging in or by `tidemill profiles use`."""
+    return next((one for one in profiles if (one.name, one.url) == _chosen_last()), None)
+
+
+def ended_current(profiles: Iterable[Profile]) -> tuple[str, str] | None:
+    """Name and pool of the profile that was chosen last, if it is no more: nobody takes its place unasked."""
+    chosen = _chosen_last()
+    return chosen if chosen and all((one.name, one.url) != chosen for one in profiles) else None
+
+
+def _chosen_last() -> tuple[str, str] | None:
     try:
         chosen = json.loads((credentials_folder() / _CURRENT).read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    if not isinstance(chosen, Mapping):
-        return None
-    return next((one for one in profiles if (one.name, one.url) == (chosen.get("name"), chosen.get("url"))), None)
+    return (str(chosen.get("name")), str(chosen.get("url"))) if isinstance(chosen, Mapping) else None
 
 
 def use_from_now(profile: Profile) -> None:
