@@ -108,7 +108,7 @@ def test_wrapping_keeps_every_word() -> None:
     ("command", "whole"),
     [
         (["config", "http"], ["http.header_deadline_s", "setting", "meaning"]),
-        (["admin", "accounts"], ["operator@pool.example"]),
+        (["admin", "accounts"], ["address", "roles"]),
         (["admin", "switches"], ["placement", "switch"]),
         (["db", "check"], ["check", "result"]),
         (["ledger", "accounts"], ["available", "currency"]),
