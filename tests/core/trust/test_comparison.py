@@ -186,7 +186,8 @@ SLOW = MeasuredSpeeds(cpu_ops_per_s=10**9)
         (matmul(64), SECOND, 1_000, False),
         (matmul(64), 12 * SECOND, 1_000, True),
         (matmul(64), SECOND, 3_000, True),
-        (matmul(4096), SECOND, 1_000, True),
+        (matmul(8192), SECOND, 1_000, True),
+        (matmul(4096), SECOND, 1_000, False),  # a quick core that was busy when it was challenged
         (matmul(1024), SECOND, 1_000, False),
         (SCRIPT, 1_000, 1, False),
     ],
@@ -203,9 +204,9 @@ def test_of_a_device_that_nobody_measured_no_time_is_too_short() -> None:
 
 
 def test_the_first_look_lets_nothing_pass_that_the_second_would_find() -> None:
-    quoted_ms = 2_000 + 3 * 137_000  # 4,096 cubed, at a thousand million operations a second
+    quoted_ms = 2_000 + 3 * 1_100_000  # 8,192 cubed, at a thousand million operations a second
     quick = receipt(b"1")
-    assert doubt_about(quick, matmul(4096), SLOW, TEN_SECONDS)
+    assert doubt_about(quick, matmul(8192), SLOW, TEN_SECONDS)
     assert is_doubtful(quick, TEN_SECONDS, quoted_ms)
     assert is_doubtful(quick._replace(finished_at=Instant(12 * SECOND)), TEN_SECONDS, 3_000)
     assert not is_doubtful(quick, TEN_SECONDS, 3_000)

@@ -7,7 +7,7 @@ paid, and the doubt is recorded and reported with it, so that earlier results of
 
 The ceiling of a device is its model's figure in the catalogue, for the type of number, with a margin for clocks above
 the data sheet; and a multiple of the speed that a challenge measured, where one did. A device without either has no
-ceiling.
+ceiling. Processors are often busy when they are challenged, so what the fastest core does is never too fast for them.
 """
 
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from enum import StrEnum
 
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.kinds import KINDS, work_of
+from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S
 from tidemill.core.jobs.kinds.kind import CheckMethod, TaskObjection
 from tidemill.core.jobs.kinds.matmul import Element, Matmul
 from tidemill.core.jobs.kinds.task_body import Task
@@ -29,6 +30,9 @@ CLOCK_MARGIN = 1.25
 
 MEASURED_MARGIN = 4.0
 """A challenge includes the round trip, and small products; a device does not exceed it by more than this."""
+
+CORE_MARGIN = 8.0
+"""No core does more than so many times the reference speed."""
 
 CLOCK_SLACK_MS = 1_000
 
@@ -133,7 +137,8 @@ def ceiling_ops_per_s(evidence: TimingEvidence) -> float:
     if evidence.gpu is not None:
         ceilings.append(_catalogue_ops_per_s(evidence.gpu, evidence.numbers) * CLOCK_MARGIN)
     if evidence.measured_ops_per_s:
-        ceilings.append(evidence.measured_ops_per_s * MEASURED_MARGIN)
+        on_a_core = 0.0 if evidence.devices else OPERATIONS_PER_CORE_S * CORE_MARGIN
+        ceilings.append(max(evidence.measured_ops_per_s * MEASURED_MARGIN, on_a_core))
     return min(ceilings, default=0.0) * max(1, evidence.devices)
 
 
