@@ -76,7 +76,15 @@ async def test_it_is_the_main_module_with_its_own_traceback(cell: Cell) -> None:
     )
     assert done.outcome.exit_code == 1
     assert done.errors.splitlines()[-1] == "OSError: [Errno 5] mine"
-    assert 'File "program.py", line 5, in deep' in done.errors
+    assert done.errors.splitlines() == [
+        "Traceback (most recent call last):",
+        '  File "program.py", line 6, in <module>',
+        "    deep()",
+        '  File "program.py", line 5, in deep',
+        "    def deep(): raise OSError(5, 'mine')",
+        "                ^^^^^^^^^^^^^^^^^^^^^^^^",
+        "OSError: [Errno 5] mine",
+    ]
 
 
 @pytest.mark.parametrize(("leave", "code"), [("sys.exit(7)", 7), ("exit(8)", 8), ("import os; os._exit(9)", 9)])

@@ -20,9 +20,10 @@ from tidemill.core.jobs.quotes.order_fields import OF_NODES
 from tidemill.core.jobs.quotes.quote import quote_from_json, quote_json
 from tidemill.core.jobs.quotes.tasks import demanded, divide
 from tidemill.core.placement.candidate import Candidate, CandidateDevice
-from tidemill.core.placement.rule import objections
+from tidemill.core.placement.demand import HOUSE
+from tidemill.core.placement.rule import PlacementObjection, objections
 from tidemill.core.placement.supply import Seller
-from tidemill.core.placement.task_demand import HOUSE, demand_for, for_house, read_demand, stored_form, work_footprint
+from tidemill.core.placement.task_demand import demand_for, for_house, read_demand, stored_form, work_footprint
 from tidemill.core.settings.sections.work import ContainersSettings
 
 CONTAINER: dict[str, Any] = {"kind": "container", "parameters": {"command": ["true"], "seconds": 60, "image": "python"}}
@@ -209,8 +210,38 @@ def test_nothing_is_to_be_relaxed_where_most_nodes_fit_or_nothing_would_help() -
     most = [gpu_node(number) for number in range(1, 8)]
     small = gpu_node(9, gpu_mib=8_192)
     assert fit_of({**CONTAINER, "gpu_memory": "16GB"}, *most, small) == Fit(7, 8)
-    assert fit_of({**CONTAINER, "gpu_memory": "16GB"}, gpu_node(1, gpu_mib=8_192, kinds=frozenset())) == Fit(0, 1)
+    assert fit_of({**CONTAINER, "gpu_memory": "16GB"}, gpu_node(1, gpu_mib=8_192, kinds=frozenset())) == Fit(
+        0, 1, None, "It needs Docker or Podman, which none of them has (or its owner does not allow it)."
+    )
     assert fit_of(CONTAINER) == Fit(0, 0)
+
+
+def test_where_nothing_fits_it_is_told_what_most_nodes_lack() -> None:
+    nodes = [gpu_node(number, count=0) for number in (1, 2)]
+    found = fit_of({**MATMUL, "gpu_count": 1}, *nodes)
+    assert (found.nodes, found.lack) == (0, "It needs a GPU, which none of them has.")
+
+
+def test_more_gpus_than_work_can_use_are_refused_at_once_with_how_many_it_uses() -> None:
+    for asked, field in (({"gpu_count": 2}, "gpu_count"), ({"nvlink": True}, "nvlink"), (ASKS, "gpu_count")):
+        told = refused({**MATMUL, **asked})
+        assert told == {field: "matmul uses at most 1 GPU a task."}
+
+
+def test_the_house_alone_may_check_and_nothing_else_is_said_of_other_nodes() -> None:
+    order = understood({**CONTAINER, "gpu_count": 1})
+    [part] = divide(order, ())
+    checking = for_house(demanded(order, part, ContainersSettings()))
+    assert list(objections(gpu_node(1).candidate, checking, NOW)) == [PlacementObjection.HOUSE_ONLY]
+
+
+def test_everything_that_is_wrong_is_told_with_its_name_and_what_may_have_been_meant() -> None:
+    script = {"seconds": 5, "program": "pass", "argumnets": ["a"]}
+    told = refused({"kind": "script", "parameters": script, "tasks": "4..", "memroy": 1, "max_budget": "x"})
+    assert set(told) == {"parameters.argumnets", "tasks", "memroy", "max_budget"}
+    assert told["parameters.argumnets"].endswith("'argumnets'; did you mean arguments?")
+    numbered = {**script, "argumnets": ["{task}"]}
+    assert set(refused({"kind": "script", "parameters": numbered, "tasks": "4.."})) == {"parameters.argumnets"}
 
 
 def test_one_odd_node_does_not_set_how_far_a_limit_is_to_be_relaxed() -> None:

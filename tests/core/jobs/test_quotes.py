@@ -21,8 +21,8 @@ from tidemill.core.jobs.quotes.quote_words import notes_of
 from tidemill.core.jobs.quotes.tasks import OrderPart, divide
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.placement.candidate import Candidate, CandidateDevice
+from tidemill.core.placement.demand import HOUSE
 from tidemill.core.placement.supply import Seller, Supply
-from tidemill.core.placement.task_demand import HOUSE
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.core.settlement.pay import RewardPlan, UsedTime, attempt_pay, cost_max_uc
 

@@ -79,6 +79,15 @@ def test_long_lines_count_by_their_length() -> None:
     assert sum(len(line) for one in told for line in one.lines) < 2 * HEAD_CHARACTERS
 
 
+def test_the_last_words_are_those_on_standard_error_if_there_are_any() -> None:
+    output = TaskOutput()
+    output.add("stdout", b"about to fail\n")
+    assert output.last_line == "about to fail"
+    output.add("stderr", b"ValueError: mine\n")
+    output.add("stdout", b"and more\n")
+    assert output.last_line == "ValueError: mine"
+
+
 def test_progress_only_grows_and_is_no_line() -> None:
     output = TaskOutput()
     output.add("stderr", b"tidemill-progress 500000\ntidemill-progress 20\nfinal words\n\ntidemill-progress 9999999\n")

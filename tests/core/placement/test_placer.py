@@ -20,14 +20,14 @@ from tidemill.core.jobs.kinds.needs import Needs, limits_of
 from tidemill.core.jobs.kinds.task_body import Input, Task, task_bytes
 from tidemill.core.jobs.sandboxes import MIB, RunLimits
 from tidemill.core.placement.candidate import Candidate
-from tidemill.core.placement.demand import Requirements
+from tidemill.core.placement.demand import HOUSE, Requirements
 from tidemill.core.placement.explainer import Explainer, why_nowhere
 from tidemill.core.placement.index.candidate_pool import CandidatePool
 from tidemill.core.placement.index.prices import Prices
 from tidemill.core.placement.placer import HOLDERS_MAX, Placer
 from tidemill.core.placement.plan import PlacementPlan, QueuedTask, inputs_of
 from tidemill.core.placement.supply import Seller
-from tidemill.core.placement.task_demand import HOUSE, demand_for, work_footprint
+from tidemill.core.placement.task_demand import demand_for, work_footprint
 from tidemill.core.settings import Settings
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.core.settlement.pay import RewardPlan, cost_max_uc

@@ -12,11 +12,12 @@ from tidemill.cli.terminal.output import CommandRefused
 
 
 def told_with_lines(file: Path, refused: PoolRefused) -> CommandRefused:
-    """The refusal of a job that was read from this file, each error with its line."""
+    """The refusal of a job that was read from this file, each error with its line, in the order of lines."""
     if not refused.errors:
         return refused
     lines = lines_of(file)
-    told = [f"{file}:{_line(lines, error['field'])}: {error['sentence']}" for error in refused.errors]
+    found = sorted((_line(lines, error["field"]), index) for index, error in enumerate(refused.errors))
+    told = [f"{file}:{line}: {refused.errors[index]['sentence']}" for line, index in found]
     return CommandRefused("\n".join([*told, "Correct what is named, then send it again."]))
 
 

@@ -1,14 +1,14 @@
 """What the programs of a job print, as it comes: their output goes to stdout, and what they say goes to stderr.
 
 A thread reads the pool's stream and goes on where it was when a connection breaks. Where a job has several tasks, each
-line tells whose it is.
+line tells whose it is. A task that begins again prints the same again: that is shown once.
 """
 
 import json
 import queue
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -80,18 +80,35 @@ class OutputPrinter:
     def __init__(self, *, several: bool, to_stderr: bool) -> None:
         self._several, self._to_stderr = several, to_stderr
         self._attempts: dict[int, str] = {}
+        self._lines: dict[tuple[int, str], list[str]] = {}
+        """What each task has printed on each stream; an attempt's lines are bounded, so this is."""
+
+        self._ahead: dict[tuple[int, str], int] = {}
+        """How many of these lines the present attempt has printed again."""
 
     def print(self, piece: Piece) -> None:
         task, attempt = piece["task"], piece["attempt_id"]
         if self._attempts.setdefault(task, attempt) != attempt:
             self._attempts[task] = attempt
+            self._ahead = {key: 0 if key[0] == task else seen for key, seen in self._ahead.items()}
             say(f"Task {task} begins again on another node." if self._several else "It begins again on another node.")
         out = sys.stderr if self._to_stderr or piece["stream"] != OUTPUT else sys.stdout
         mark = f"[{task}] " if self._several else ""
-        for line in piece["text"].split("\n"):
+        for line in self._fresh((task, piece["stream"]), piece["text"].split("\n")):
             text = f"{mark}{line}\n"
             out.write(printable(text) if out.isatty() else text)
         out.flush()
+
+    def _fresh(self, key: tuple[int, str], lines: Sequence[str]) -> Iterator[str]:
+        """The lines that were not shown of an earlier attempt. What differs from it is shown from there on."""
+        shown = self._lines.setdefault(key, [])
+        for line in lines:
+            at = self._ahead.get(key, 0)
+            self._ahead[key] = at + 1
+            if shown[at : at + 1] != [line]:
+                del shown[at:]
+                shown.append(line)
+                yield line
 
 
 @contextmanager

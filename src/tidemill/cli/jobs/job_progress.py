@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from tidemill.cli.client.http_calls import PoolRefused
 from tidemill.cli.client.pool_caller import PoolCaller
 from tidemill.cli.jobs.job_output import OutputFeed, OutputPrinter, output_feed
-from tidemill.cli.jobs.job_view import progress_of
+from tidemill.cli.jobs.job_view import progress_of, reasons_told
 from tidemill.cli.jobs.job_watch import ROUTE
 from tidemill.cli.terminal.output import CommandRefused, counted
 from tidemill.core.ids import short_id
@@ -35,7 +35,7 @@ _ENDS = {
     "cancelled": "It was called off.",
     "expired": "It was not done by its deadline.",
 }
-_REASONS_MAX, _FILES_MAX, _NODES_MAX = 5, 10, 3
+_FILES_MAX, _NODES_MAX = 10, 3
 
 
 def wait_until_over(caller: PoolCaller, job: dict[str, Any], *, to_stderr: bool = False) -> dict[str, Any]:
@@ -63,11 +63,13 @@ def say_end(
 ) -> None:
     """Say what came of a job, what it cost, and where its result is. `files` are those that were fetched, if any."""
     reasons = Counter(result["reason"] for result in results if result["reason"])
-    say(" ".join((_ENDS.get(job["state"], f"It is {job['state']}."), *_told(reasons))))
+    say(" ".join((_ENDS.get(job["state"], f"It is {job['state']}."), *reasons_told(reasons))))
     nodes = [f"{name} got {amount}" for name, amount in list(paid.items())[:_NODES_MAX]]
     more = [f"{counted(len(paid) - _NODES_MAX, 'more node')} got the rest"] if len(paid) > _NODES_MAX else []
     owners = f"; {', '.join([*nodes, *more])}" if nodes else ""
-    say(f"It cost {job['spent']} {job['currency']}s{owners}." if Decimal(job["spent"]) else "Nothing was charged.")
+    why = " for the time that it took" if job["state"] == "failed" else ""
+    is_charged = Decimal(job["spent"]) > 0
+    say(f"It cost {job['spent']} {job['currency']}s{why}{owners}." if is_charged else "Nothing was charged.")
     _say_where(job, results, files)
 
 
@@ -85,12 +87,6 @@ def _say_where(job: Mapping[str, Any], results: Sequence[Mapping[str, Any]], fil
             say(f"{file}")
         if len(files) > _FILES_MAX:
             say(f"and {counted(len(files) - _FILES_MAX, 'more file')}.")
-
-
-def _told(reasons: Counter[str]) -> list[str]:
-    if len(reasons) == 1:
-        return list(reasons)
-    return [f"{counted(count, 'task')}: {reason}" for reason, count in reasons.most_common(_REASONS_MAX)]
 
 
 class _Watch:

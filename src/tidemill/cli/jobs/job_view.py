@@ -1,14 +1,21 @@
 """How jobs, quotes and results are printed."""
 
+import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.terminal.output import print_fields, print_line, print_table, print_text
+from tidemill.cli.terminal.output import counted, print_fields, print_line, print_table, print_text
 from tidemill.core.ids import short_id
 from tidemill.host.standard_error import say
 
-_MINUTE = len("2026-01-01 00:00")
+_MONTH, _MINUTE = len("2026-"), len("2026-01-01 00:00")
+_NAME_MAX = 16
+"""So much of a job's name stands in a table on a terminal, so that the rest of its row has room."""
+
+_REASONS_MAX = 5
 
 
 def say_quote(job: dict[str, Any], *, explain: bool = False) -> None:
@@ -65,19 +72,50 @@ def print_job(job: dict[str, Any]) -> None:
     print_fields({name: value for name, value in fields.items() if value})
 
 
+def say_why_over(job: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> None:
+    """Say why a job was not completed, and where to read more."""
+    reasons = Counter(result["reason"] for result in results if result["reason"])
+    say(" ".join(reasons_told(reasons)))
+    job_id = short_id(job["id"])
+    say(
+        f"`tidemill jobs logs {job_id}` shows what it printed, `tidemill jobs why {job_id}` where it ran, and "
+        f"`tidemill jobs result {job_id}` what came of each task."
+    )
+
+
+def reasons_told(reasons: Counter[str]) -> list[str]:
+    """The commonest reasons; counted, if there are several."""
+    if len(reasons) == 1:
+        return list(reasons)
+    return [f"{counted(count, 'task')}: {reason}" for reason, count in reasons.most_common(_REASONS_MAX)]
+
+
+def cancelled_words(job: Mapping[str, Any]) -> str:
+    """What a job costs that was just called off, as far as is known."""
+    job_id, spent = short_id(job["id"]), f"{job['spent']} {job['currency']}s"
+    if job["ended_at"] is None:
+        return (
+            f"The job is called off. It has cost {spent} so far, and {job['held']} are held until the time that its "
+            f"programs used is charged: `tidemill jobs show {job_id}` tells what it cost in the end."
+        )
+    cost = f"It cost {spent}, for the time that its programs used" if Decimal(job["spent"]) else "Nothing was charged"
+    return f"The job is called off. {cost}: `tidemill jobs show {job_id}` shows it."
+
+
 def print_jobs(jobs: Sequence[dict[str, Any]]) -> None:
     rows = [
         (
             short_id(job["id"]),
-            job["name"],
+            _name(job["name"]),
             job["kind"],
-            _state_and_progress(job),
+            job["state"] if job["closing"] is None or job["ended_at"] else job["closing"].replace("_", " "),
+            _tasks(job),
             job["spent"],
-            moment(job["made_at"])[:_MINUTE],
+            moment(job["made_at"])[_MONTH:_MINUTE],
         )
         for job in jobs
     ]
-    print_table(("job", "name", "kind", "state", "spent", "made (UTC)"), rows)
+    print_table(("job", "name", "kind", "state", "tasks", "spent", "made (UTC)"), rows)
 
 
 def print_results(results: Sequence[dict[str, Any]], *, fetched_from: str | None) -> None:
@@ -117,9 +155,14 @@ def span(priced: dict[str, Any]) -> str:
     return f"{priced['low']} to {priced['high']}" if priced["low"] != priced["high"] else str(priced["low"])
 
 
-def _state_and_progress(job: dict[str, Any]) -> str:
+def _name(name: str) -> str:
+    return f"{name[: _NAME_MAX - 1]}…" if len(name) > _NAME_MAX and sys.stdout.isatty() else name
+
+
+def _tasks(job: dict[str, Any]) -> str:
+    """How many tasks are done, of how many."""
     tasks = job["progress"]["tasks"] or (job["quote"] or {}).get("tasks", 1)
-    return state_of(job) if tasks == 1 else f"{state_of(job)}: {progress_of(job)}"
+    return f"{job['progress']['completed']}/{tasks}"
 
 
 def _is_kept(result: dict[str, Any]) -> bool:

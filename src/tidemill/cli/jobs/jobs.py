@@ -13,7 +13,15 @@ from tidemill.cli.jobs.explanation_view import print_why_job
 from tidemill.cli.jobs.job_errors import told_with_lines
 from tidemill.cli.jobs.job_files import read_job, with_inputs
 from tidemill.cli.jobs.job_progress import say_end, wait_until_over
-from tidemill.cli.jobs.job_view import print_job, print_jobs, print_quote, print_results, say_quote
+from tidemill.cli.jobs.job_view import (
+    cancelled_words,
+    print_job,
+    print_jobs,
+    print_quote,
+    print_results,
+    say_quote,
+    say_why_over,
+)
 from tidemill.cli.jobs.job_watch import ROUTE, order_job, results_of
 from tidemill.cli.jobs.node_options import NodeOptions
 from tidemill.cli.jobs.order_options import Explain, OutFolder, Private, with_options
@@ -120,6 +128,8 @@ def show(job: JobReference, as_json: AsJson = False) -> None:
         print_json(job_view)
         return
     print_job(job_view)
+    if job_view["state"] in (JobState.FAILED, JobState.EXPIRED):
+        say_why_over(job_view, results_of(caller, job_view["id"]))
 
 
 @app.command()
@@ -172,9 +182,7 @@ def cancel(job: JobReference, as_json: AsJson = False) -> None:
     caller = pool_caller()
     called_off = caller.ask("POST", at(ROUTE, job, "cancel"))
     job_view = caller.ask("GET", at(ROUTE, called_off["id"]))
-    report(
-        f"The job is called off; {job_view['held']} {job_view['currency']}s are still held.", job_view, as_json=as_json
-    )
+    report(cancelled_words(job_view), job_view, as_json=as_json)
 
 
 @app.command()

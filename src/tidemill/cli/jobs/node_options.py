@@ -1,5 +1,7 @@
 """The options by which an order chooses nodes, for `tidemill run` and `tidemill jobs submit`."""
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -25,6 +27,35 @@ _Policy = Annotated[
     str | None, typer.Option("--policy", help="By which policy a node is chosen: value, trusted, fast, packed, …")
 ]
 _Avoid = Annotated[list[str] | None, typer.Option("--avoid", help="A node that must not get it, by its id.")]
+
+
+_OPTIONS = {
+    "gpu_count": "--gpus",
+    "gpu_models": "--gpu-model",
+    "gpu_memory": "--gpu-memory",
+    "nvlink": "--nvlink",
+    "max_budget": "--max-budget",
+}
+"""The options of fields whose names are no words of a sentence."""
+
+_AT_FIRST = {
+    "regions": "--region",
+    "labels": "--label",
+    "reputation": "--reputation",
+    "hourly": "--hourly",
+    "policy": "--policy",
+    "avoid": "--avoid",
+    "tasks": "--tasks",
+}
+"""Those of other fields, which sentences about them begin with."""
+
+_NAMED = re.compile(rf"\b({'|'.join(_OPTIONS)})\b|^({'|'.join(_AT_FIRST)})(?= (?:must|cannot)\b)")
+
+
+def told_with_options(errors: Sequence[Mapping[str, str]]) -> str:
+    """What is wrong with an order that options made, with the names of the options."""
+    named = {**_OPTIONS, **_AT_FIRST}
+    return " ".join(_NAMED.sub(lambda found: named[found[0]], error["sentence"]) for error in errors)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,11 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from tidemill.cli.artefacts.artefacts import UploadPurpose, upload_file
+from tidemill.cli.client.http_calls import PoolRefused
 from tidemill.cli.client.pool_caller import PoolCaller, pool_caller
 from tidemill.cli.jobs.job_files import read_job
 from tidemill.cli.jobs.job_progress import say_end, wait_until_over
 from tidemill.cli.jobs.job_view import say_quote
 from tidemill.cli.jobs.job_watch import confirm_job, keep_results, order_job, paid_of, results_of
+from tidemill.cli.jobs.node_options import told_with_options
 from tidemill.cli.jobs.order_options import OrderOptions, with_options
 from tidemill.cli.jobs.private_results import made_private
 from tidemill.cli.terminal.command_group import CommandGroup
@@ -129,7 +131,10 @@ def container(  # noqa: PLR0913  # each is an option of the command
 def _run(kind: str, parameters: dict[str, Any], inputs: dict[str, str], options: OrderOptions) -> None:
     body: dict[str, Any] = {"kind": kind, "parameters": parameters, "inputs": inputs, **options.order_fields()}
     caller = pool_caller()
-    job = order_job(caller, made_private(body) if options.private else body)
+    try:
+        job = order_job(caller, made_private(body) if options.private else body)
+    except PoolRefused as refused:
+        raise (CommandRefused(told_with_options(refused.errors)) if refused.errors else refused) from None
     say_quote(job, explain=options.explain)
     _refuse_hopeless(job)
     job = confirm_job(caller, job)

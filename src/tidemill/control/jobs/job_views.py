@@ -20,7 +20,6 @@ from tidemill.core.jobs.quotes.quote_words import notes_of, summary_of
 from tidemill.core.jobs.receipts import Receipt
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.jobs.results import ReaderKey
-from tidemill.core.jobs.shortfalls import over_budget
 from tidemill.core.money import credits_of
 from tidemill.core.settings.sections.money import MoneySettings
 from tidemill.store.jobs.job_views import Job, TaskResult
@@ -187,8 +186,6 @@ def quote_view(
 ) -> QuoteView:
     refusal = why_not(quote, budget_uc, money.currency)
     notes = notes_of(quote) if stopped_placement is None else [*notes_of(quote), stopped_placement]
-    if budget_uc is not None and quote.high_uc > budget_uc and not quote.has_runner:
-        notes.append(over_budget(quote.high_uc, budget_uc, money.currency).sentence)
     fields = {name: getattr(quote, name) for name in _QUOTED}
     return QuoteView.model_validate(
         {

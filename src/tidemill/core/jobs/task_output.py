@@ -19,6 +19,9 @@ TAIL_CHARACTERS = 64 * 1024
 AT_ONCE = 200
 """The most lines reported at once; of a task that prints more in that time, the middle is left out."""
 
+ERRORS = "stderr"
+"""The stream of what is printed on standard error."""
+
 _CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if code != 9}
 _CUT = "…"
 _PROGRESS = re.compile(rb"tidemill-progress ([0-9]{1,7})\r?")
@@ -36,12 +39,13 @@ class OutputLines:
 class TaskOutput:
     """One attempt's output. `add` takes what was printed; `due` and `rest` return the lines to report.
 
-    `progress_ppm` is the program's own report of its progress, and `last_line` its last other line.
+    `progress_ppm` is the program's own report of its progress, and `last_line` its last other line: one on
+    standard error, if there is any, since programs say there why they fail.
     """
 
     progress_ppm: int = 0
-    last_line: str = ""
     _partial: dict[str, bytearray] = field(default_factory=dict)
+    _last: dict[str, str] = field(default_factory=dict)
     _count: int = 0
     _fresh: list[tuple[int, str]] = field(default_factory=list)
     _head_lines: int = 0
@@ -50,13 +54,17 @@ class TaskOutput:
     _tail_characters: int = 0
     _told_up_to: int = 0
 
+    @property
+    def last_line(self) -> str:
+        return self._last.get(ERRORS) or next(iter(self._last.values()), "")
+
     def add(self, stream: str, chunk: bytes) -> None:
         """Take what was printed on one of the streams, cut anywhere."""
         partial = self._partial.setdefault(stream, bytearray())
         *pieces, remainder = chunk.split(b"\n")
         for piece in pieces:
             _extend(partial, piece)
-            self._add(partial)
+            self._add(stream, partial)
             partial.clear()
         _extend(partial, remainder)
 
@@ -69,21 +77,21 @@ class TaskOutput:
 
     def rest(self) -> list[OutputLines]:
         """The remaining lines, once no more will come."""
-        for partial in self._partial.values():
+        for stream, partial in self._partial.items():
             if partial:
-                self._add(partial)
+                self._add(stream, partial)
         self._partial.clear()
         lines = self.due()
         tail, self._tail = list(self._tail), deque()
         return lines + self._runs(tail)
 
-    def _add(self, raw: bytearray) -> None:
+    def _add(self, stream: str, raw: bytearray) -> None:
         if progress := _PROGRESS.fullmatch(raw):
             self.progress_ppm = max(self.progress_ppm, min(int(progress[1]), WHOLE_PPM))
             return
         text = raw.decode(errors="replace").translate(_CONTROLS)
         line = text if len(text) <= LINE_MAX else text[: LINE_MAX - 1] + _CUT
-        self.last_line = line.strip() or self.last_line
+        self._last[stream] = line.strip() or self._last.get(stream, "")
         number, self._count = self._count, self._count + 1
         if self._head_lines < HEAD_LINES and self._head_characters + len(line) <= HEAD_CHARACTERS and not self._tail:
             self._head_lines += 1

@@ -17,6 +17,10 @@ from uuid import UUID
 from tidemill.core.clock import Instant
 
 WHOLE_MILLI = 1000
+
+HOUSE = "node=house"
+"""The label of the operator's own nodes, whose results the pool trusts."""
+
 """One whole device."""
 
 _LONG_AGO = Instant(0)

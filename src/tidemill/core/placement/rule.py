@@ -20,7 +20,7 @@ import numpy as np
 
 from tidemill.core.clock import Instant
 from tidemill.core.placement.candidate import Candidate, MedianPrices, are_joined, choose_devices, fitting_devices
-from tidemill.core.placement.demand import Demand
+from tidemill.core.placement.demand import HOUSE, Demand
 from tidemill.core.placement.index.columns import Columns
 from tidemill.core.placement.index.node import PoolNode
 from tidemill.core.placement.policies import FitPolicy, FitScorer, Policy, RankPolicy, total_costs
@@ -56,6 +56,7 @@ class PlacementObjection(Enum):
     NOT_ATTESTED = "The job asks for attested nodes, and this one is not."
     REGION_DIFFERS = "It is in a region that the job does not allow."
     DOMAIN_DIFFERS = "It is in a domain that the job does not allow."
+    HOUSE_ONLY = "Only the pool's house nodes may have this attempt, and this is none."
     LABELS_MISSING = "It lacks a label that the job asks for."
     EXCLUDED = "It is excluded from this task: it failed it already, or an operator or the customer said so."
     OWNER_EXCLUDED = "Its owner is excluded from this task: another part of it, or what it checks, is theirs."
@@ -241,7 +242,10 @@ def _of_places(node: Candidate, demand: Demand) -> Iterator[PlacementObjection]:
         yield PlacementObjection.REGION_DIFFERS
     if demand.domains and node.domain not in demand.domains:
         yield PlacementObjection.DOMAIN_DIFFERS
-    if not demand.labels <= node.labels:
+    missing = demand.labels - node.labels
+    if HOUSE in missing:
+        yield PlacementObjection.HOUSE_ONLY
+    if missing - {HOUSE}:
         yield PlacementObjection.LABELS_MISSING
 
 

@@ -20,7 +20,7 @@ from tidemill.core.nodes.node import KnownDevice, Node
 from tidemill.core.nodes.rules import windows
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.placement.candidate import NVLINK_NONE_PCT, Candidate, CandidateDevice
-from tidemill.core.placement.demand import Demand
+from tidemill.core.placement.demand import HOUSE, Demand
 from tidemill.core.placement.supply import (
     USUAL_GPU_OPERATIONS_PER_S,
     MachineSize,
@@ -29,7 +29,7 @@ from tidemill.core.placement.supply import (
     reference_ops_per_s,
     unit_prices_uc,
 )
-from tidemill.core.placement.task_demand import ABILITY, HOUSE
+from tidemill.core.placement.task_demand import ABILITY
 
 CPU = "cpu"
 

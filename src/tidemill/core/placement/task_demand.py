@@ -23,13 +23,10 @@ from tidemill.core.jobs.results import INLINE_MAX_BYTES, sealed_bytes
 from tidemill.core.jobs.sandboxes import MIB
 from tidemill.core.nodes.machine.gpu_names import MEMORY_TOLERANCE_PCT
 from tidemill.core.placement import demand as placement
-from tidemill.core.placement.demand import NO_REQUIREMENTS, Demand, NeededArtefact, PriceBasis, Requirements
+from tidemill.core.placement.demand import HOUSE, NO_REQUIREMENTS, Demand, NeededArtefact, PriceBasis, Requirements
 
 ABILITY = "can:"
 """The prefix, among the labels that a task demands, of what a sandbox must enforce."""
-
-HOUSE = "node=house"
-"""The label of the operator's own nodes, whose results the pool trusts."""
 
 SLACK_MS = 30_000
 """For the round trip, and for sealing."""

@@ -28,6 +28,9 @@ COVERED = 0.8
 FEW = 0.5
 """Where a smaller share of the nodes fits, a limit to relax is looked for."""
 
+_INSTALLED = {"container": "Docker or Podman", "embed": "the embedding model MiniLM", "script": "a sandbox"}
+"""What a node of some kinds must have installed."""
+
 STEP_MIB = 256
 GIB_MIB = 1024
 
@@ -50,6 +53,8 @@ class Fit:
     nodes: int
     of: int
     relax: Relaxation | None = None
+    lack: str = ""
+    """Where none fits and no limit can be relaxed: what the nodes lack, in a sentence."""
 
 
 NOTHING_FITS = Fit(0, 0)
@@ -84,14 +89,17 @@ def fitting(order: Order, demand: Demand, sellers: Sequence[Seller], now: Instan
     """The nodes that a task may be placed on when they have nothing else to do."""
     fit: list[Seller] = []
     alone: dict[PlacementObjection, list[Seller]] = defaultdict(list)
+    counts = Counter[PlacementObjection]()
     for seller in sellers:
         against = list(objections(seller.candidate, demand, now))
+        counts.update(against)
         if not against:
             fit.append(seller)
         elif len(against) == 1:
             alone[against[0]].append(seller)
     relax = _best(order, demand, alone, len(fit), now) if len(fit) < FEW * len(sellers) else None
-    return FittingNodes(fit, Fit(len(fit), len(sellers), relax))
+    lack = "" if fit or relax else _lack(demand, counts, len(sellers))
+    return FittingNodes(fit, Fit(len(fit), len(sellers), relax, lack))
 
 
 def size_text(size_mib: int) -> str:
@@ -114,6 +122,20 @@ def _best(
             sentence = f"{relaxed.words}, {nodes:,} node{'' if nodes == 1 else 's'} would fit."
             best = Relaxation(relaxed.field, relaxed.before, relaxed.to, nodes, sentence)
     return best
+
+
+def _lack(demand: Demand, counts: Counter[PlacementObjection], nodes: int) -> str:
+    """What keeps most of the nodes away, in a sentence; of equals, what the rule looks at first."""
+    if not counts:
+        return ""
+    [(against, count)] = counts.most_common(1)
+    who = "none of them has" if count == nodes else f"{count:,} of {nodes:,} nodes lack"
+    if against is PlacementObjection.KIND_NOT_OFFERED:
+        needed = _INSTALLED.get(demand.kind, f"what {demand.kind} needs")
+        return f"It needs {needed}, which {who} (or its owner does not allow it)."
+    if against is PlacementObjection.MODEL_DIFFERS:
+        return f"It needs {'a GPU of a model that it asks for' if demand.device_models else 'a GPU'}, which {who}."
+    return f"Of {nodes:,} node{'' if nodes == 1 else 's'}, this keeps {count:,} away: {against.sentence}"
 
 
 def _covering(values: Iterable[int], *, downwards: bool) -> int:

@@ -8,14 +8,21 @@ is confirmed.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
-from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_args, get_type_hints
 from uuid import UUID
 
+from tidemill.core.bounded_json import Whole
 from tidemill.core.jobs.kinds import KINDS
 from tidemill.core.jobs.kinds.guide import GUIDES
 from tidemill.core.jobs.kinds.kind import FieldError, KindRefusal, TaskKind, TaskObjection
-from tidemill.core.jobs.kinds.parameters import ERRORS_MAX, PARAMETERS, objection_of
+from tidemill.core.jobs.kinds.parameters import (
+    ERRORS_MAX,
+    NAME_MAX,
+    PARAMETERS,
+    objection_of,
+    unknown_field,
+    with_known_names,
+)
 from tidemill.core.jobs.kinds.task_body import Priority
 from tidemill.core.jobs.quotes import chunks, training
 from tidemill.core.jobs.quotes.order_fields import OF_ALL, OF_NODES, OF_TASKS, Misread, OrderField, read_key
@@ -23,7 +30,6 @@ from tidemill.core.jobs.quotes.quantities import Range
 from tidemill.core.jobs.quotes.training import Training
 from tidemill.core.placement.demand import NO_REQUIREMENTS, Requirements
 
-_NAME_MAX = 40
 _TRAINING_FIELDS = (*OF_ALL, *training.FIELDS)
 _TASK_FIELDS = (*OF_ALL, *OF_NODES, *OF_TASKS)
 
@@ -125,18 +131,15 @@ def _work(
     errors = [*errors, *_about_gpus(kind.name, read, asked)]
     parameters = _with_gpus(kind.name, read, asked)
     work = chunks.read_whole(kind, parameters)
-    if isinstance(work, TaskObjection):
-        refusal = KindRefusal.PARAMETERS_MALFORMED if errors else work.refusal
-        return objection_of([*work.errors, *errors], refusal)
-    if errors:
-        return objection_of(errors)
-    tasks, memory_mib = (
-        _count(kind.name, work, parameters, read["tasks"], tasks_max),
-        _least_memory(read, kind.name, work, parameters),
-    )
-    misfits = [misfit for misfit in (tasks, memory_mib) if isinstance(misfit, TaskObjection)]
-    if misfits:
-        return objection_of([error for misfit in misfits for error in misfit.errors], misfits[0].refusal)
+    objections = [work] if isinstance(work, TaskObjection) else []
+    if objections:  # what else is wrong can be told if only names of parameters are
+        parameters = with_known_names(GUIDES[kind.name].shape, parameters)
+        work = chunks.read_whole(kind, parameters)
+    tasks, memory_mib = _sizes(kind.name, work, parameters, read, tasks_max)
+    objections += [misfit for misfit in (tasks, memory_mib) if isinstance(misfit, TaskObjection)]
+    if objections or errors:
+        refusal = KindRefusal.PARAMETERS_MALFORMED if errors else objections[0].refusal
+        return objection_of([*(error for misfit in objections for error in misfit.errors), *errors], refusal)
     return Order(
         kind.name,
         parameters,
@@ -149,6 +152,18 @@ def _work(
         expected=read["expected"],
         result_key=read["result_key"],
         **_shared(read),
+    )
+
+
+def _sizes(
+    kind: str, work: Any, parameters: Mapping[str, object], read: Read, tasks_max: int
+) -> tuple[tuple[int, int] | TaskObjection | None, int | TaskObjection | None]:
+    """How many tasks, and the memory of a machine; None where what they depend on could not be read."""
+    can_count = not isinstance(work, TaskObjection)
+    tasks, memory = (can_count and not isinstance(read[name], Misread) for name in ("tasks", "memory"))
+    return (
+        _count(kind, work, parameters, read["tasks"], tasks_max) if tasks else None,
+        _least_memory(read, kind, work, parameters) if memory else None,
     )
 
 
@@ -194,9 +209,7 @@ def _fields(
 
 def _strange(name: str, known: Collection[str]) -> FieldError:
     """An unknown field, as somebody wrote it, and what it may have been meant to be."""
-    near = get_close_matches(name[:_NAME_MAX], known, 1)
-    hint = f"did you mean {near[0]}?" if near else f"it may have {', '.join(sorted(known))}."
-    return FieldError(name[:_NAME_MAX], f"The job has a field that is not known, {name[:_NAME_MAX]!r}; {hint}")
+    return FieldError(name[:NAME_MAX], unknown_field("The job", name[:NAME_MAX], sorted(known)))
 
 
 def _no_kind(body: Mapping[str, object]) -> str:
@@ -209,6 +222,12 @@ def takes_gpus(kind: str) -> bool:
     return any(field.name == "devices" for field in fields(GUIDES[kind].shape))
 
 
+def _gpus_max(kind: str) -> int:
+    """How many GPUs a task of a kind may have at most."""
+    hint = get_type_hints(GUIDES[kind].shape, include_extras=True)["devices"]
+    return max(bound.high for bound in get_args(hint) if isinstance(bound, Whole))
+
+
 def _wants_gpus(read: Read) -> bool:
     return any(read[name] and not isinstance(read[name], Misread) for name in ("gpu_models", "gpu_memory", "nvlink"))
 
@@ -218,19 +237,23 @@ def _with_gpus(kind: str, read: Read, parameters: Mapping[str, object]) -> Mappi
     count = read["gpu_count"] if isinstance(read["gpu_count"], int) else None
     if not takes_gpus(kind) or (count is None and (not _wants_gpus(read) or parameters.get("devices"))):
         return parameters
-    return {**parameters, "devices": count or 1}
+    return {**parameters, "devices": min(count or 1, _gpus_max(kind))}
 
 
 def _about_gpus(kind: str, read: Read, parameters: Mapping[str, object]) -> Iterator[FieldError]:
     """What does not fit together in what is asked of GPUs."""
     count, stated = read["gpu_count"], parameters.get("devices")
+    wanted = count if isinstance(count, int) else 0
     asked = [name for name in GPU_FIELDS if read[name]]
     if asked and not takes_gpus(kind):
         with_gpus = " and ".join(name for name in KINDS if takes_gpus(name))
         yield FieldError(asked[0], f"{kind} works on processors: leave out {', '.join(asked)}, or order {with_gpus}.")
+    elif asked and max(wanted, 2 if read["nvlink"] is True else 0) > (most := _gpus_max(kind)):
+        gpus = "1 GPU" if most == 1 else f"{most} GPUs"
+        yield FieldError("nvlink" if wanted <= most else "gpu_count", f"{kind} uses at most {gpus} a task.")
     elif count is not None and stated not in (None, 0, count):
         yield FieldError("gpu_count", "gpu_count and parameters.devices say different numbers: leave one of them out.")
-    elif read["nvlink"] is True and max((of for of in (count, stated) if isinstance(of, int)), default=0) < 2:
+    elif read["nvlink"] is True and max(wanted, stated if isinstance(stated, int) else 0) < 2:
         yield FieldError("nvlink", "nvlink joins GPUs with each other: ask for a gpu_count of 2 or more.")
 
 

@@ -17,7 +17,7 @@ from tidemill.core.jobs.results import is_reader
 from tidemill.core.money import MoneyRefusal, micro_credits
 from tidemill.core.nodes.machine.gpu_names import models_called
 from tidemill.core.nodes.rules.rule_book import LABEL, LABEL_MAX, LABELS_MAX
-from tidemill.core.placement.task_demand import HOUSE
+from tidemill.core.placement.demand import HOUSE
 from tidemill.core.references import refused_name
 
 NAME_MAX = 100

@@ -182,7 +182,8 @@ def quote_from_json(fields: Mapping[str, Any]) -> Quote:
     texts, costs = tuple(fields["reasoning"]), tuple(fields["costs_max_uc"])
     fit = fields["fit"]
     relax = None if fit["relax"] is None else Relaxation(**fit["relax"])
-    told = {"lines": lines, "reasoning": texts, "costs_max_uc": costs, "fit": Fit(fit["nodes"], fit["of"], relax)}
+    nodes = Fit(fit["nodes"], fit["of"], relax, fit["lack"])
+    told = {"lines": lines, "reasoning": texts, "costs_max_uc": costs, "fit": nodes}
     return Quote(**{**fields, **told})
 
 

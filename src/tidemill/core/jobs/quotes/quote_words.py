@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 
 SAME_BYTES = "The same input must give the same bytes: a house node runs it again to check."
 NO_HOUSE = (
-    "No house node that is online can check such work: the result would wait for one, for a day or so, and then the "
-    "money goes back."
+    "No house node that is online can check such work yet. Where the pool has just started, try again in a few "
+    "seconds; else the result would wait for one, for a day or so, and then the money goes back."
 )
 NO_NODE = "No node that is online can do it: the job would wait until one comes."
+NOBODY_ONLINE = (
+    "No node that is online can do it: none is. Where the pool has just started, try again in a few seconds."
+)
 _UNITS = (("days", 86_400, 2), ("h", 3_600, 1), ("min", 60, 2), ("s", 1, 0))
 _NAMES = ("", " thousand", " million", " billion", " trillion", " quadrillion", " quintillion")
 
@@ -71,7 +74,7 @@ def notes_of(quote: "Quote") -> list[str]:
     if quote.fit.relax is not None:
         notes.append(quote.fit.relax.sentence)
     if not quote.nodes:
-        return [*notes, NO_NODE]
+        return [*notes, *filter(None, [quote.fit.lack]), NO_NODE if quote.fit.of else NOBODY_ONLINE]
     return [*notes, NO_HOUSE] if quote.is_checkable and quote.is_rerun and not quote.has_house else notes
 
 

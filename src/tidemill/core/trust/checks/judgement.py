@@ -36,12 +36,12 @@ EXPECTED = "The result has the hash that the customer expects."
 UNEXPECTED = "The result has not the hash that the customer expects."
 HOUSE = "The result was computed on a house node."
 NOBODY_LOOKED = "Nobody has decided on this result: it is not paid, nobody is blamed, and another node tries."
-FAILS_LATER = "House nodes came to no result: a program has to do the same each time. The customer pays for the time."
+FAILS_LATER = "House nodes came to no result: a program has to do the same each time."
 NOT_DETERMINISTIC = (
     "Two runs on a house node differed from each other, too: the program gives another result each time, so nobody can "
-    "check it. No node is at fault, so the time of these runs is charged, in whole millionths of a credit."
+    "check it. No node is at fault."
 )
-TASK_AT_FAULT = "It failed on a house node, so the program itself is at fault, and its time is charged."
+TASK_AT_FAULT = "It failed on a house node, so the program itself is at fault."
 ORDER_AT_FAULT = "A house node came to another hash: the order expects something else than its task computes."
 
 
