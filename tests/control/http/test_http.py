@@ -103,7 +103,7 @@ def test_a_wrong_token_is_refused_and_never_treated_as_a_stranger(up: Running) -
 
 
 def test_a_switch_needs_a_reason_and_a_known_name(up: Running) -> None:
-    for reason, code in (("", "invalid_request"), ("   ", "reason_missing"), ("x" * 501, "invalid_request")):
+    for reason, code in (("", "reason_missing"), ("   ", "reason_missing"), ("x" * 501, "invalid_request")):
         assert throw(up, "payouts", "stop", reason).json()["code"] == code
     assert throw(up, "nothing", "stop").json()["code"] == "invalid_request"
     assert throw(up, "payouts", "start").json()["code"] == "already_so"

@@ -408,7 +408,7 @@ def test_a_number_that_nobody_can_read_is_a_bad_request(
         ({"currency": "\x00"}, 422, "currency_mismatch"),
         ({"reason": "  "}, 422, "reason_missing"),
         ({"reason": "a\x00b"}, 422, "reason_unprintable"),
-        ({"reason": ""}, 422, "invalid_request"),
+        ({"reason": ""}, 422, "reason_missing"),
         ({"debit": "bank"}, 422, "invalid_request"),
         ({"amount": None}, 422, "amount_malformed"),
     ],

@@ -79,8 +79,10 @@ def roles(
     as_json: AsJson = False,
 ) -> None:
     """Decide which roles an account has. A role that is not named is taken away."""
-    names = ", ".join(sorted(set(given)))
-    _change(who, "roles", {"reason": reason, "roles": sorted(set(given))}, f"is {names}", as_json=as_json)
+    names, had = ", ".join(sorted(set(given))), pool_caller().ask("GET", at(_ROUTE, who))["roles"]
+    taken = " and ".join(sorted(set(had) - set(given)))
+    result = f"is {names}, and not {taken} any more" if taken else f"is {names}"
+    _change(who, "roles", {"reason": reason, "roles": sorted(set(given))}, result, as_json=as_json)
 
 
 @app.command()

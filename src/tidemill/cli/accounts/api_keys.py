@@ -42,7 +42,9 @@ def create(
     name: Annotated[str, typer.Argument(help="What you will know it by.")],
     *,
     scope: Annotated[list[Scope], typer.Option(help="What it may be used for; may be given several times.")],
-    role: Annotated[Role, typer.Option(help="The role of yours that it acts in.")] = Role.CUSTOMER,
+    role: Annotated[
+        Role | None, typer.Option(help="The role of yours that it acts in; may be left out if you have one.")
+    ] = None,
     network: Annotated[
         list[str] | None, typer.Option(help="Where it may be used from, such as 203.0.113.0/24; else anywhere.")
     ] = None,
@@ -53,15 +55,16 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Make an API key. It is printed once and never again."""
+    session = session_caller()
     body = {
         "name": name,
-        "role": role,
+        "role": role or _only_role(session),
         "scopes": sorted(set(scope)),
         "networks": network or [],
         "expires_at": None if expires is None else _end(expires).isoformat(),
         "spending_cap": spending_cap,
     }
-    _show(session_caller().ask("POST", _ROUTE, body), "This is the key.", as_json=as_json)
+    _show(session.ask("POST", _ROUTE, body), "This is the key.", as_json=as_json)
 
 
 @app.command()
@@ -108,6 +111,14 @@ def rotate(
 def _listed(caller: PoolCaller) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = caller.ask("GET", _ROUTE)["items"]
     return items
+
+
+def _only_role(session: PoolCaller) -> str:
+    """The role of an account that has one; with several, the user chooses."""
+    own: list[str] = sorted(session.ask("GET", "/account")["account"]["roles"])
+    if len(own) != 1:
+        raise CommandRefused(f"You are {' and '.join(own)}: say in which role the key acts, with --role {own[0]}.")
+    return own[0]
 
 
 def _chosen_key(listed: list[dict[str, Any]], text: str) -> dict[str, Any]:

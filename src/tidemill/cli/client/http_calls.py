@@ -21,6 +21,7 @@ from tidemill.core.accounts.second_factor import SecondFactorRefusal
 from tidemill.core.accounts.sessions import SessionRefusal
 from tidemill.core.faults import Fault, NotRunning
 from tidemill.core.nodes.pool_urls import is_loopback
+from tidemill.core.refusals import Refusal
 
 if TYPE_CHECKING:
     import httpx2
@@ -54,6 +55,11 @@ _SENTENCES: Mapping[str, str] = {
     KeyRefusal.UNKNOWN_KEY.code: "You have no such API key: `tidemill keys` lists them.",
 }
 """Sentences for people, where the pool's own one is for programs and names routes and headers."""
+
+
+def sentence_of(refusal: Refusal) -> str:
+    """A refusal in our own words for people, if we have any."""
+    return _SENTENCES.get(refusal.code, refusal.sentence)
 
 
 class PoolRefused(CommandRefused):

@@ -67,6 +67,8 @@ def all_profiles() -> list[Profile]:
 def chosen() -> tuple[str, Profile | None]:
     """The pool that a command asks, and whom it acts as there; None if nobody is known there."""
     key, name, url = os.environ.get(KEY_VARIABLE, "").strip(), named(), named_url()
+    if KEY_VARIABLE in os.environ and not key:
+        raise CommandRefused(f"{KEY_VARIABLE} is empty: put an API key into it, or unset it.")
     if key and name:
         raise CommandRefused(f"{KEY_VARIABLE} and {name!r} both say who you are: unset {KEY_VARIABLE}, or name nobody.")
     if key:

@@ -31,7 +31,7 @@ def load_configuration(overrides: Mapping[str, object] = _NOTHING) -> SourcedSet
     """The settings of this process, from the file, the environment and the flags."""
     home = default_home()
     named = os.environ.get(CONFIG_VARIABLE)
-    file = Path(named) if named else Path(os.environ.get("TIDEMILL_HOME") or home) / "tidemill.toml"
+    file = Path(named) if named else named_home() / "tidemill.toml"
     return build(
         toml=_read(file, required=bool(named)),
         toml_name=str(file),
@@ -40,6 +40,11 @@ def load_configuration(overrides: Mapping[str, object] = _NOTHING) -> SourcedSet
         overrides={name: value for name, value in overrides.items() if value is not None},
         reserved=(URL_VARIABLE, KEY_VARIABLE, AS_VARIABLE),
     )
+
+
+def named_home() -> Path:
+    """The home that the environment names, or the usual one: where the file of settings is looked for."""
+    return Path(os.environ.get("TIDEMILL_HOME") or default_home())
 
 
 def home_settings(overrides: Mapping[str, object] = _NOTHING) -> Settings:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import typer
 
+from tidemill.cli.client.http_calls import sentence_of
 from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.references import (
     FromLast,
@@ -51,7 +52,7 @@ def chosen(kind: ObjectKind, listed: Sequence[dict[str, Any]], text: str, unknow
     if isinstance(meant, ReferenceObjection):
         raise CommandRefused(meant.sentence)
     if meant is None:
-        raise CommandRefused(unknown.sentence)
+        raise CommandRefused(sentence_of(unknown))
     return found[str(meant.id)]
 
 

@@ -15,19 +15,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidemill.cli.client.identity import chosen
+from tidemill.cli.client.identity import chosen, named_url
 from tidemill.cli.client.local_pool import (
     default_home,
     home_settings,
     load_configuration,
+    named_home,
     operator_name,
     outside_urls,
     running_urls,
     server_of,
 )
+from tidemill.cli.terminal.as_option import named_by_option
 from tidemill.cli.terminal.output import AsJson, CommandRefused, Exit, print_fields, print_json, report
 from tidemill.core.accounts.roles import OPERATOR_FILE
-from tidemill.core.faults import NotRunning
+from tidemill.core.faults import NotRunning, SettingsFault
 from tidemill.core.settings import Settings, SourceKind
 from tidemill.core.settings.process_addresses import own_address as address
 from tidemill.host.standard_error import say
@@ -121,28 +123,45 @@ def _demonstration_defaults() -> Mapping[str, str]:
 
 def down(as_json: AsJson = False) -> None:
     """Stop the pool of this machine, in order."""
-    settings = home_settings()
-    if outside_urls(settings):
-        raise CommandRefused("This pool uses an outside database: stop each of its processes with SIGTERM or Ctrl-C.")
-    pid = owner_pid(settings.home)
+    home = _home_to_stop()
+    pid = owner_pid(home)
     if pid is None:
-        if not asyncio.run(stop_orphan(settings.home, report=say)):
+        if not asyncio.run(stop_orphan(home, report=say)):
             raise NotRunning("No pool is running here; there was nothing to stop.")
         report("The database server that an earlier pool had left was stopped.", {"stopped": "orphan"}, as_json=as_json)
         return
     os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + _DOWN_S
-    while owner_pid(settings.home) == pid:
+    while owner_pid(home) == pid:
         if time.monotonic() > deadline:
             raise CommandRefused(f"The pool (process {pid}) is still draining after {_DOWN_S:.0f} s: run this again.")
         time.sleep(0.05)
-    asyncio.run(stop_orphan(settings.home, report=say))
+    asyncio.run(stop_orphan(home, report=say))
     report("The pool has stopped.", {"stopped": "pool"}, as_json=as_json)
+
+
+def _home_to_stop() -> Path:
+    """The home of the pool to stop. Whatever is wrong with other settings, a pool that runs can be stopped."""
+    try:
+        settings = home_settings()
+    except SettingsFault as fault:
+        if named_url() is not None or named_by_option() is not None:
+            raise
+        say(str(fault))
+        return named_home()
+    if outside_urls(settings):
+        raise CommandRefused("This pool uses an outside database: stop each of its processes with SIGTERM or Ctrl-C.")
+    return settings.home
 
 
 def status(as_json: AsJson = False) -> None:
     """Is the pool that commands ask running and well?"""
-    settings = load_configuration().settings
+    try:
+        settings = load_configuration().settings
+    except SettingsFault:
+        pid = owner_pid(home := named_home())
+        say(f"The pool in {home} is {f'running (process {pid})' if pid else 'not running'}; its settings are wrong:")
+        raise
     url = _asked(settings)
     readiness = _readiness(url, settings)
     if url == address(settings):
@@ -151,7 +170,8 @@ def status(as_json: AsJson = False) -> None:
         print_json(readiness)
     else:
         stopped = "; ".join(f"{switch}, because: {reason}" for switch, reason in readiness["stopped"].items())
-        about = {"address": url, "version": readiness["version"], "stopped": stopped or "nothing"}
+        place = {"home": str(settings.home)} if url == address(settings) else {}
+        about = {"address": url, **place, "version": readiness["version"], "stopped": stopped or "nothing"}
         sandbox = {"sandbox": readiness["sandbox"]} if "sandbox" in readiness else {}
         print_fields({**about, **readiness["checks"], **sandbox})
     if not readiness["ready"]:

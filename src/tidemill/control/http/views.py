@@ -33,7 +33,7 @@ class View(BaseModel):
 class OperatorReason(BaseModel):
     """Why an operator does something."""
 
-    reason: str = Field(min_length=1, max_length=REASON_MAX, description="Kept with what is done, and shown with it.")
+    reason: str = Field(max_length=REASON_MAX, description="Kept with what is done, and shown with it.")
 
 
 AddressText = Annotated[

@@ -26,6 +26,10 @@ def attach(home: Path) -> DatabaseUrls:
         raise DatabaseFault(
             f"The pool in {layout.home} belongs to another user: run this command as the user who started it."
         ) from None
+    if running is None and not has_cluster(home):
+        raise NotRunning(
+            f"There is no pool in {home}: start one with `tidemill up`, or name its home in TIDEMILL_HOME."
+        )
     if running is None:
         raise NotRunning("The pool is not running: start it with `tidemill up`.")
     passwords = read_passwords(layout)
