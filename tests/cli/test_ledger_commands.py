@@ -11,11 +11,12 @@ from uuid import UUID
 import pytest
 
 from tests.worlds.places import reachable_directory
+from tests.worlds.pools.people import people_of
 from tests.worlds.pools.pool import Pool, pool_in
 from tests.worlds.pools.two_operators import two_operators
 from tidemill.cli.client.local_pool import operator_name
 from tidemill.core.accounts.operator_word import OperatorWord
-from tidemill.core.accounts.roles import name_of_account
+from tidemill.core.accounts.roles import Role, name_of_account
 from tidemill.core.clock import DAY, Instant
 from tidemill.core.ids import Ids, short_id
 from tidemill.core.ledger import (
@@ -128,6 +129,19 @@ def test_a_proposal_opens_its_accounts_and_waits_for_another_operator(pool: Pool
     taken_back = json.loads(pool.run("ledger", "reject", waiting["id"], "--json", **ann).stdout)
     assert (taken_back["state"], taken_back["decided_by"]) == ("rejected", waiting["proposed_by"])
     assert pool.run("ledger", "approve", waiting["id"], **ann).returncode == 1
+
+
+def test_an_owner_is_written_as_their_address_or_their_id_whole_or_short(pool: Pool, operators: Environments) -> None:
+    with people_of(pool.running[0]) as people:
+        anna = people.person(Role.CUSTOMER)
+    told = post(pool, "--credit", f"customer:{anna.address}", "--json", **operators[0])
+    assert told.returncode == 0, told.stderr
+    account = json.loads(told.stdout)["credit"]
+    assert account == str(LedgerAccount(AccountKind.CUSTOMER, anna.id).id)
+    for owner in (anna.address, str(anna.id), short_id(anna.id)):
+        for text in (f"customer:{owner}", f"customer:{owner}@credit"):
+            assert pool.json("ledger", "show", text)["id"] == account, text
+    assert "no such account" in pool.run("ledger", "show", "customer:nobody@nowhere.example").stderr
 
 
 async def test_whoever_has_the_machine_neither_proposes_nor_approves(pool: Pool) -> None:

@@ -12,14 +12,17 @@ from tidemill.cli.client.references import at
 from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.currency import CREDIT, kept_currency, shown_currency
 from tidemill.core.ids import short_id
-from tidemill.core.ledger import LedgerAccount, account_named
+from tidemill.core.ledger import RULES, AccountKind, LedgerAccount, account_named
 from tidemill.core.money import credits_of
 from tidemill.core.references import FromLast, IdEnd, ObjectKind, read_reference
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.sections.money import MoneySettings
 from tidemill.store.ledger.books import Balance
 
-WRITTEN = "its id or its last 8 digits, or KIND, KIND:OWNER or KIND:NAME, with @CURRENCY if it is not the pool's own"
+WRITTEN = (
+    "its id or its last 8 digits, or KIND, KIND:OWNER or KIND:NAME, with @CURRENCY if it is not the pool's own; OWNER is "
+    "an e-mail address, an id or the last 8 digits of it"
+)
 
 LedgerAccountArgument = Annotated[str, typer.Argument(metavar="ACCOUNT", help=f"The account: {WRITTEN}.")]
 
@@ -30,15 +33,25 @@ def read_account(text: str, money: MoneySettings, currency: str = CREDIT) -> Led
     """The account that a command's argument means. Of what an end of an id means the pool is asked."""
     if isinstance(read_reference(text, ObjectKind.LEDGER_ACCOUNT), IdEnd | FromLast):
         return UUID(pool_caller().ask("GET", at("/ledger/accounts", text))["id"])
-    kind, _, owner = text.partition(":")
-    if isinstance(read_reference(owner, ObjectKind.ACCOUNT), IdEnd):
-        text = f"{kind}:{pool_caller().ask('GET', at('/admin/accounts', owner))['id']}"
-    account = account_named(text, currency)
+    account = account_named(_with_owners_id(text), currency)
     if isinstance(account, Refusal):
         raise CommandRefused(account.sentence)
     if isinstance(account, LedgerAccount):
         return replace(account, currency=kept_currency(account.currency, money))
     return account
+
+
+def _with_owners_id(text: str) -> str:
+    """The same text, with its owner's id in the place of an address or an end of the id: the pool knows whose it is."""
+    kind, _, whose = text.partition(":")
+    if kind not in set(AccountKind) or not RULES[AccountKind(kind)].owned:
+        return text
+    owner, mark, currency = whose.rpartition("@")
+    if not mark or "." in currency:  # an address has an @ of its own, and a dot behind it
+        owner, mark, currency = whose, "", ""
+    if "@" not in owner and not isinstance(read_reference(owner, ObjectKind.ACCOUNT), IdEnd):
+        return text
+    return f"{kind}:{pool_caller().ask('GET', at('/admin/accounts', owner))['id']}{mark}{currency}"
 
 
 def account_id(text: str, money: MoneySettings) -> UUID:

@@ -90,7 +90,10 @@ class AccountRefusal(Refusal):
         "such as commission or external:bank@credit."
     )
     ACCOUNT_KIND_UNKNOWN = f"There is no such kind of account; the kinds are {', '.join(AccountKind)}."
-    ACCOUNT_OWNER_NEEDED = "An account of this kind has an owner: write KIND:OWNER with the owner's UUID."
+    ACCOUNT_OWNER_NEEDED = (
+        "An account of this kind has an owner: write KIND:OWNER with the owner's e-mail address or id, such as "
+        "customer:anna@example.com."
+    )
     ACCOUNT_NAME_NEEDED = "An account of this kind has a name: write KIND:NAME, such as external:bank."
     ACCOUNT_OF_THE_POOL = "An account of this kind is the pool's own: write KIND alone."
 
