@@ -13,10 +13,10 @@ import pytest
 from tests.worlds.places import reachable_directory
 from tests.worlds.pools.people import people_of
 from tests.worlds.pools.pool import Pool, pool_in
-from tests.worlds.pools.two_operators import two_operators
+from tests.worlds.pools.two_operators import Operator, two_operators
 from tidemill.cli.client.local_pool import operator_name
 from tidemill.core.accounts.operator_word import OperatorWord
-from tidemill.core.accounts.roles import Role, name_of_account
+from tidemill.core.accounts.roles import Role, Scope, name_of_account
 from tidemill.core.clock import DAY, Instant
 from tidemill.core.ids import Ids, short_id
 from tidemill.core.ledger import (
@@ -129,6 +129,20 @@ def test_a_proposal_opens_its_accounts_and_waits_for_another_operator(pool: Pool
     taken_back = json.loads(pool.run("ledger", "reject", waiting["id"], "--json", **ann).stdout)
     assert (taken_back["state"], taken_back["decided_by"]) == ("rejected", waiting["proposed_by"])
     assert pool.run("ledger", "approve", waiting["id"], **ann).returncode == 1
+
+
+def test_a_new_operators_word_is_said_beforehand_not_to_count_yet(pool: Pool, operators: Environments) -> None:
+    with people_of(pool.running[0]) as people:
+        bob = people.person(Role.CUSTOMER, second_factor=True)
+        given = pool.run("admin", "roles", bob.address, "operator", "--reason", "our second")
+        assert "Their word counts in decisions of two from 20" in given.stderr, given.stderr
+        new = Operator(bob, people.session(bob), people.key(bob, Role.OPERATOR, Scope.POOL_WRITE))
+    refused = post(pool, "--credit", "bonus_fund", **new.log_in(pool.running[0], pool.home / "new"))
+    assert (refused.returncode, "your word counts from 20" in refused.stderr) == (1, True), refused.stderr
+    assert "`trail.critical_delay_s`" in refused.stderr
+    told = json.loads(post(pool, "--credit", "bonus_fund", "--json", **operators[0]).stdout)
+    assert told["approvable_from"].startswith("1970"), "the other one who set the pool up counts at once"
+    assert pool.run("admin", "roles", bob.address, "customer", "--reason", "was a trial").returncode == 0
 
 
 def test_an_owner_is_written_as_their_address_or_their_id_whole_or_short(pool: Pool, operators: Environments) -> None:

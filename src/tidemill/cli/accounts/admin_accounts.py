@@ -79,10 +79,14 @@ def roles(
     as_json: AsJson = False,
 ) -> None:
     """Decide which roles an account has. A role that is not named is taken away."""
-    names, had = ", ".join(sorted(set(given))), pool_caller().ask("GET", at(_ROUTE, who))["roles"]
+    operator = pool_caller()
+    names, had = ", ".join(sorted(set(given))), operator.ask("GET", at(_ROUTE, who))["roles"]
     taken = " and ".join(sorted(set(had) - set(given)))
     result = f"is {names}, and not {taken} any more" if taken else f"is {names}"
-    _change(who, "roles", {"reason": reason, "roles": sorted(set(given))}, result, as_json=as_json)
+    changed = operator.ask("POST", at(_ROUTE, who, "roles"), {"reason": reason, "roles": sorted(set(given))})
+    counts_from = changed["decides_with_others_from"]
+    word = f" Their word counts in decisions of two from {moment(counts_from)} UTC." if counts_from else ""
+    report(f"{changed['address']} {result}.{word}", changed, as_json=as_json)
 
 
 @app.command()

@@ -7,13 +7,14 @@ user that runs the command, whatever its environment says.
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import typer
 
 from tidemill.cli.client.actors import actor_names
-from tidemill.cli.client.http_calls import PoolRefused
+from tidemill.cli.client.http_calls import PoolRefused, moment
 from tidemill.cli.client.identity import own_pool
 from tidemill.cli.client.local_pool import connected, home_settings, load_configuration, operator_name, own_urls
 from tidemill.cli.client.pool_caller import pool_caller
@@ -74,7 +75,8 @@ def post(
         raise CommandRefused(PostingRefusal.CURRENCY_MISMATCH.sentence)
     proposed = _propose(sides, amount, currency, reason)
     sentence = f"Proposed as {short_id(proposed['id'])}. Nothing has moved yet: another operator runs"
-    report(f"{sentence} `tidemill ledger approve {short_id(proposed['id'])}`.", proposed, as_json=as_json)
+    sentence = f"{sentence} `tidemill ledger approve {short_id(proposed['id'])}`. {_when(proposed['approvable_from'])}"
+    report(sentence.rstrip(), proposed, as_json=as_json)
 
 
 @app.command()
@@ -140,6 +142,15 @@ def _propose(
         _act(lambda c, _, now: ledger.open_accounts(c, described, now))
         proposed = operator.ask("POST", _ROUTE, body)
     return proposed
+
+
+def _when(approvable_from: str | None) -> str:
+    """What stands in the way of an approval now."""
+    if approvable_from is None:
+        return "There is no other operator yet: `tidemill admin roles ADDRESS operator --reason …` makes one."
+    if datetime.fromisoformat(approvable_from) <= datetime.now(UTC):
+        return ""
+    return f"The other operator is new: their word counts from {moment(approvable_from)} UTC."
 
 
 def _set_frozen(account: str, reason: str, *, frozen: bool, as_json: bool) -> None:

@@ -12,15 +12,16 @@ from tidemill.control.context import CallerPart, ControlPart, PageLimit
 from tidemill.control.http.guard import GuardedRoute
 from tidemill.control.http.problems import documented, unless_refused
 from tidemill.control.http.references import AccountId
-from tidemill.control.http.views import API, AddressText, OperatorReason, parsed_address
+from tidemill.control.http.views import API, AddressText, OperatorReason, Timestamp, parsed_address
 from tidemill.control.notices.letters import tell
 from tidemill.core.accounts.account import Account, AccountStateRefusal
 from tidemill.core.accounts.kyc import Kyc
-from tidemill.core.accounts.roles import Role
+from tidemill.core.accounts.roles import Role, name_of_account
+from tidemill.core.clock import as_datetime
 from tidemill.core.notices.mail import LetterKind
 from tidemill.core.reasons import checked_reason
 from tidemill.core.refusals import Refusal
-from tidemill.store.accounts import accounts
+from tidemill.store.accounts import accounts, operator_words
 from tidemill.store.accounts.accounts import AccountFilter
 
 router = APIRouter(prefix=f"{API}/admin/accounts", tags=["admin"], route_class=GuardedRoute)
@@ -28,6 +29,12 @@ router = APIRouter(prefix=f"{API}/admin/accounts", tags=["admin"], route_class=G
 
 class AdminAccountView(AccountView):
     blocked_reason: str | None
+
+
+class GivenRolesView(AdminAccountView):
+    decides_with_others_from: Timestamp | None = Field(
+        None, description="From when an operator's word counts where two operators have to agree."
+    )
 
 
 class AdminAccountPage(BaseModel):
@@ -112,7 +119,7 @@ async def unblock(
 @router.post("/{account_id}/roles", responses=documented(404, 409, 413, 422))
 async def give_roles(
     account_id: AccountId, body: RolesDecision, control: ControlPart, caller: CallerPart
-) -> AdminAccountView:
+) -> GivenRolesView:
     """Decide which roles an account has."""
     roles, now = frozenset(body.roles), control.clock.now()
     async with control.route_database.transaction() as transaction:
@@ -120,10 +127,12 @@ async def give_roles(
         account = await accounts.give_roles(
             transaction, account_id, roles, reason=body.reason, by=caller.name, ids=control.ids, now=now
         )
-        view = _view(account)
+        view = GivenRolesView.model_validate(unless_refused(account))
         if before and Role.OPERATOR in roles - before.roles:
             await tell(control, transaction, before, LetterKind.OPERATOR_MADE, now, link="/account")
-    return view
+        word = await operator_words.read(transaction, name_of_account(account_id), control.settings.trail)
+    counts_from = None if word.counts_from is None else as_datetime(word.counts_from)
+    return view.model_copy(update={"decides_with_others_from": counts_from})
 
 
 @router.post("/{account_id}/kyc", responses=documented(404, 409, 413, 422))

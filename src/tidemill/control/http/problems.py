@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from tidemill.control.http.statuses import STATUS, RequestRefusal
+from tidemill.core.accounts.operator_word import OperatorWord, OperatorWordRefusal
 from tidemill.core.faults import DatabaseFault, DiskFull, Fault
 from tidemill.core.jobs.kinds.kind import FieldError, TaskObjection
 from tidemill.core.money import AmountObjection, credits_of
@@ -99,6 +100,13 @@ def unless_refused(answer: T | Refusal | TaskObjection | AmountObjection) -> T:
     if isinstance(answer, AmountObjection):
         raise RouteRefused(answer.refusal, sentence=answer.sentence, amounts_uc=answer.amounts)
     return answer
+
+
+def unless_too_new(answer: T | Refusal | TaskObjection | AmountObjection, word: OperatorWord) -> T:
+    """The answer of a decision of two operators. Whose word does not count yet is told from when it does."""
+    if answer is OperatorWordRefusal.OPERATOR_TOO_NEW:
+        raise RouteRefused(OperatorWordRefusal.OPERATOR_TOO_NEW, sentence=word.too_new)
+    return unless_refused(answer)
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:

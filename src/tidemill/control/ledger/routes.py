@@ -14,7 +14,7 @@ from pydantic import AwareDatetime, BaseModel, Field, WithJsonSchema
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit
 from tidemill.control.http.exact_numbers import ExactRoute
 from tidemill.control.http.idempotency import IdempotencyPart
-from tidemill.control.http.problems import RouteRefused, documented, unless_refused
+from tidemill.control.http.problems import RouteRefused, documented, unless_refused, unless_too_new
 from tidemill.control.http.references import AdjustmentId, LedgerAccountFilter, LedgerAccountId, OwnerFilter
 from tidemill.control.http.views import API, Credits, OperatorReason, Timestamp, View
 from tidemill.control.ledger.statements import statement_csv
@@ -109,7 +109,21 @@ class AdjustmentView(View):
     decided_at: Timestamp | None
 
 
-V = TypeVar("V", LedgerAccountView, LedgerAccountThenView, StatementLineView, HoldView, AdjustmentView)
+class ProposedAdjustmentView(AdjustmentView):
+    approvable_from: Timestamp | None = Field(
+        None, description="From when another operator's approval counts; null while there is no other operator."
+    )
+
+
+V = TypeVar(
+    "V",
+    LedgerAccountView,
+    LedgerAccountThenView,
+    StatementLineView,
+    HoldView,
+    AdjustmentView,
+    ProposedAdjustmentView,
+)
 """The views that show amounts and their currency."""
 
 
@@ -217,7 +231,7 @@ async def list_adjustments(
 @router.post(
     "/adjustments",
     status_code=201,
-    response_model=AdjustmentView,
+    response_model=ProposedAdjustmentView,
     responses=documented(400, 401, 403, 404, 413, 422),
 )
 async def propose(proposal: Proposal, control: ControlPart, caller: CallerPart, once: IdempotencyPart) -> Response:
@@ -230,7 +244,9 @@ async def propose(proposal: Proposal, control: ControlPart, caller: CallerPart, 
         proposed = Adjustment(control.ids.new(now), *terms, caller.name, now)
         word = await operator_words.read(transaction, caller.name, control.settings.trail)
         adjustment = await adjustments.propose_adjustment(transaction, proposed, word, control.ids)
-        return _answer(201, AdjustmentView, adjustment, control)
+        kept = unless_too_new(adjustment, word)
+        counts_from = await operator_words.others_count_from(transaction, caller.name, control.settings.trail)
+        return _answer(201, ProposedAdjustmentView, {**asdict(kept), "approvable_from": counts_from}, control)
 
     return await once.answer(effect)
 
@@ -301,7 +317,7 @@ async def _settle(control: Control, once: IdempotencyPart, adjustment_id: UUID, 
         settled = await adjustments.settle_adjustment(
             transaction, adjustment_id, approve=approve, word=word, ids=control.ids, now=now
         )
-        return _answer(200, AdjustmentView, settled, control)
+        return _answer(200, AdjustmentView, unless_too_new(settled, word), control)
 
     return await once.answer(effect)
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from tidemill.control.context import CallerPart, ControlPart, PageLimit
 from tidemill.control.http.guard import GuardedRoute
 from tidemill.control.http.idempotency import IdempotencyPart
-from tidemill.control.http.problems import documented, unless_refused
+from tidemill.control.http.problems import documented, unless_refused, unless_too_new
 from tidemill.control.http.views import API, OperatorReason, Timestamp, View
 from tidemill.core.clock import Instant
 from tidemill.core.operations.switches import Switch
@@ -130,7 +130,7 @@ async def _settle_setting(
         change = await critical_settings.settle_change(
             transaction, name, approve=approve, reason=reason, word=word, ids=control.ids, now=now
         )
-        return HttpAnswer(200, SettingChangeView.model_validate(unless_refused(change)).model_dump_json().encode())
+        return HttpAnswer(200, SettingChangeView.model_validate(unless_too_new(change, word)).model_dump_json().encode())
 
     return await once.answer(effect)
 

@@ -8,7 +8,7 @@ once.
 from typing import NamedTuple
 
 from tidemill.core.accounts.roles import NEVER, Role, is_person
-from tidemill.core.clock import Instant
+from tidemill.core.clock import Instant, as_datetime
 from tidemill.core.refusals import Refusal
 
 FIRST_OPERATOR_SINCE = NEVER
@@ -16,9 +16,8 @@ FIRST_OPERATOR_SINCE = NEVER
 
 class OperatorWordRefusal(Refusal):
     OPERATOR_TOO_NEW = (
-        "You are an operator only since a short time: where two have to agree, your word counts once "
-        "`trail.critical_delay_s` (24 hours, unless changed) has passed since you were given the role. Wait, or ask "
-        "another operator."
+        "You became an operator too recently: where two have to agree, a new operator's word counts only after "
+        "`trail.critical_delay_s` (24 hours, unless changed). Wait, or ask another operator."
     )
 
 
@@ -32,6 +31,21 @@ class OperatorWord(NamedTuple):
     @property
     def is_of_person(self) -> bool:
         return is_person(self.by)
+
+    @property
+    def counts_from(self) -> Instant | None:
+        return None if self.operator_since is None else Instant(self.operator_since + self.delay_us)
+
+    @property
+    def too_new(self) -> str:
+        """The refusal with the moment from which their word counts."""
+        if self.counts_from is None:
+            return OperatorWordRefusal.OPERATOR_TOO_NEW.sentence
+        return (
+            "You became an operator too recently: where two have to agree, your word counts from "
+            f"{as_datetime(self.counts_from):%Y-%m-%d %H:%M:%S} UTC (`trail.critical_delay_s`). Wait, or ask another "
+            "operator."
+        )
 
     def refuse(self, now: Instant) -> OperatorWordRefusal | None:
         """Why the word of somebody with an account does not count yet."""
