@@ -80,7 +80,9 @@ def test_a_restored_pool_works_with_its_master_key_and_is_refused_without(place:
         up.until_ready()
         assert pool.run("db", "backup", str(place / "pool.dump")).returncode == 0
         assert up.end() == 0
-        assert moved.run("db", "restore", "--yes", str(place / "pool.dump")).returncode == 0
+        restored = moved.run("db", "restore", "--yes", str(place / "pool.dump"))
+        assert (restored.returncode, "It needs the master key" in restored.stderr) == (0, True), restored.stderr
+        assert f"There is no {elsewhere / 'master.key'}" in restored.stderr
 
         without = moved.up()
         assert without.process.wait(30) == 5

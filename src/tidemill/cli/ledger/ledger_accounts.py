@@ -20,8 +20,8 @@ from tidemill.core.settings.sections.money import MoneySettings
 from tidemill.store.ledger.books import Balance
 
 WRITTEN = (
-    "its id or its last 8 digits, or KIND, KIND:OWNER or KIND:NAME, with @CURRENCY if it is not the pool's own; OWNER is "
-    "an e-mail address, an id or the last 8 digits of it"
+    "its id or its last 8 digits, or KIND, KIND:OWNER or KIND:NAME, with @CURRENCY if it is not the pool's own; OWNER "
+    "is an e-mail address, an id or the last 8 digits of it"
 )
 
 LedgerAccountArgument = Annotated[str, typer.Argument(metavar="ACCOUNT", help=f"The account: {WRITTEN}.")]

@@ -22,6 +22,7 @@ from tidemill.cli.client.local_pool import (
 from tidemill.cli.terminal.checks import print_checks
 from tidemill.cli.terminal.command_group import CommandGroup
 from tidemill.cli.terminal.output import AsJson, CommandRefused, counted, in_words, report
+from tidemill.control.operations.master_key import missing_keys
 from tidemill.control.operations.pool_backup import PoolBackup, back_up, bring_back, check_artefacts, elsewhere
 from tidemill.core.faults import AlreadyRunning
 from tidemill.core.ids import Ids
@@ -95,15 +96,18 @@ def restore(
     if not yes:
         typer.confirm(f"Replace the database in {settings.home} by {file.name}?", abort=True, err=True)
     back = bring_back(file, settings)
-    asyncio.run(_restore(file))
+    without_key = asyncio.run(_restore(file))
     sentence = "What was there before is kept as `tidemill_previous` until the next restore."
     fields = {
         "restored": str(file),
         "kept": "tidemill_previous",
         "artefacts": None if back is None else back.contents,
         "missing": None if back is None else back.missing,
+        "master_key": without_key or "ok",
     }
-    report(f"Restored from {file.name}. {_brought_back(back, file, settings)} {sentence}", fields, as_json=as_json)
+    key = f"`tidemill up` will refuse: {without_key}" if without_key else "Its master key is here."
+    brought = _brought_back(back, file, settings)
+    report(f"Restored from {file.name}. {brought} {sentence} {key}", fields, as_json=as_json)
 
 
 @app.command("mark-restored")
@@ -160,11 +164,15 @@ async def _backup(file: Path | None) -> tuple[Path, PoolBackup]:
         return target, await back_up(urls.owner, target, settings)
 
 
-async def _restore(file: Path) -> None:
-    server = server_of(load_configuration().settings)
+async def _restore(file: Path) -> str | None:
+    """Restore a dump. Returns why its secrets cannot be opened with the master key that is here, if they cannot."""
+    settings = load_configuration().settings
+    server = server_of(settings)
     await server.start()
     try:
         await backups.restore(server.superuser_url, server.urls, file, Ids(secrets.randbits), __version__)
+        async with connected(server.urls.owner) as connection:
+            return await missing_keys(connection, settings)
     finally:
         await server.stop()
 

@@ -21,7 +21,8 @@ from tidemill.core.settings import Settings
 from tidemill.host.private_files import make_private_file_once
 from tidemill.store.database import Database
 from tidemill.store.embedded.layout import write_file
-from tidemill.store.operations.keyring import Keyring, data_keys
+from tidemill.store.operations.keyring import Keyring, data_keys, missing_words
+from tidemill.store.query import Connection
 
 NAME = "master.key"
 _COMMAND_S = 30.0
@@ -48,6 +49,18 @@ async def master_keys(settings: Settings) -> Sequence[MasterKey]:
     file = key_file(settings)
     assert file
     return _parse(_content(file), str(file))
+
+
+async def missing_keys(connection: Connection, settings: Settings) -> str | None:
+    """Why the master keys that are there do not open a database's secrets; None if they do, or if it has none."""
+    needed = {key.master_id for key in await data_keys(connection)}
+    if not needed:
+        return None
+    try:
+        lacking = needed - {key.id for key in await master_keys(settings)}
+    except SecretsFault as fault:
+        return f"It needs the master key {' and '.join(sorted(needed))}. {fault}"
+    return missing_words(sorted(lacking)) if lacking else None
 
 
 def key_file(settings: Settings) -> Path | None:

@@ -130,7 +130,9 @@ async def _settle_setting(
         change = await critical_settings.settle_change(
             transaction, name, approve=approve, reason=reason, word=word, ids=control.ids, now=now
         )
-        return HttpAnswer(200, SettingChangeView.model_validate(unless_too_new(change, word)).model_dump_json().encode())
+        return HttpAnswer(
+            200, SettingChangeView.model_validate(unless_too_new(change, word)).model_dump_json().encode()
+        )
 
     return await once.answer(effect)
 

@@ -137,7 +137,7 @@ class Keyring:
                 if key.current and key.id in self._keys:
                     self._current = self._keys[key.id]
             if unknown := self._unknown_masters(wrapped_keys):
-                raise SecretsFault(_missing(sorted(unknown)))
+                raise SecretsFault(missing_words(sorted(unknown)))
 
     def wrapped(self, key: DataKey) -> dict[str, object]:
         """The columns of a data key, wrapped by the first master key."""
@@ -165,7 +165,8 @@ async def data_keys(connection: Connection) -> Sequence[WrappedKey]:
     return await _LIST.rows(connection)
 
 
-def _missing(master_ids: Sequence[str]) -> str:
+def missing_words(master_ids: Sequence[str]) -> str:
+    """What to do about master keys that a database needs and nobody gave."""
     names = " and ".join(master_ids)
     return (
         f"This database's secrets were sealed under the master key {names}, which is not among the given ones. Bring "
