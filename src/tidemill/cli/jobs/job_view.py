@@ -95,8 +95,8 @@ def cancelled_words(job: Mapping[str, Any]) -> str:
     job_id, spent = short_id(job["id"]), f"{job['spent']} {job['currency']}s"
     if job["ended_at"] is None:
         return (
-            f"The job is called off. It has cost {spent} so far, and {job['held']} are held until the time that its "
-            f"programs used is charged: `tidemill jobs show {job_id}` tells what it cost in the end."
+            f"The job is called off. It has cost {spent} so far, and the time that its programs used will be charged: "
+            f"`tidemill jobs show {job_id}` tells what it cost in the end."
         )
     cost = f"It cost {spent}, for the time that its programs used" if Decimal(job["spent"]) else "Nothing was charged"
     return f"The job is called off. {cost}: `tidemill jobs show {job_id}` shows it."
