@@ -167,6 +167,17 @@ def test_what_works_in_the_home_says_so_instead_of_ignoring_whom_one_names(comma
     assert not desk.home.exists()
 
 
+def test_a_key_acts_in_the_only_role_of_its_account(people: People, desk: Desk) -> None:
+    create = ("keys", "create", "ci", "--scope", "account:read")
+    log_in(desk, people.person(Role.PROVIDER))
+    assert desk.run(*create).returncode == 0
+    assert [key["role"] for key in desk.json("keys")] == ["provider"]
+    log_in(desk, people.person(Role.CUSTOMER, Role.PROVIDER))
+    refused = desk.run(*create)
+    assert (refused.returncode, "You are customer and provider" in refused.stderr) == (1, True), refused.stderr
+    assert desk.run(*create, "--role", "customer").returncode == 0
+
+
 def test_nobody_takes_the_place_of_a_profile_that_ended(people: People, desk: Desk) -> None:
     ann, bob = people.person(), people.person(Role.PROVIDER)
     log_in(desk, ann, "--name", "ann")

@@ -166,12 +166,22 @@ def _of_home(own: OwnPool, url: str) -> Profile | None:
         return None
     found = {profile.name: profile for profile in profiles_of_home(own)}
     if not own.is_running and (found or not named_url()):
-        raise NotRunning("This pool is not running: start it with `tidemill up`.")
+        raise _not_running(own)
     return found.get(CUSTOMER) or next(iter(found.values()), None)
 
 
 def _running(profile: Profile, own: OwnPool) -> Profile:
     """The profile; a fault if it is of a home whose pool is down."""
     if profile.secret_file is not None and not own.is_running:
-        raise NotRunning("This pool is not running: start it with `tidemill up`.")
+        raise _not_running(own)
     return profile
+
+
+def _not_running(own: OwnPool) -> NotRunning:
+    from tidemill.store.embedded import has_cluster
+
+    if has_cluster(own.home) or profiles_of_home(own):
+        return NotRunning("This pool is not running: start it with `tidemill up`.")
+    return NotRunning(
+        f"There is no pool in {own.home}: start one with `tidemill up`, or name its home in TIDEMILL_HOME."
+    )
