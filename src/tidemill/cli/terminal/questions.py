@@ -37,6 +37,7 @@ def ask_password(question: str, *, otherwise: str) -> str:
 
 def ask_new_password(*, otherwise: str) -> str:
     """Ask for a password twice, since nobody sees it."""
+    sys.stderr.write("A password has 8 characters or more, letters and digits; or it is a passphrase of 16 or more.\n")
     for _ in range(_TWICE_TRIES):
         password = ask_password("New password", otherwise=otherwise)
         if password == ask_password("The same again", otherwise=otherwise):
