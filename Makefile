@@ -24,7 +24,7 @@ setup-test: ## Set up what tests need of the system, too
 run: setup ## Start a pool to try on this machine, with five nodes; Ctrl-C stops it
 	@exec $(BIN)/tidemill up --demo
 
-test: setup-test ## Run every test, in about nine minutes
+test: setup-test ## Run every test, in about ten minutes
 	@exec $(BIN)/python -m pytest $(ARGS)
 
 soak: setup-test ## Run the long tests
